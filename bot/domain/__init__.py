@@ -1,0 +1,1 @@
+"""Nouns, events and decisions of a promotion; nothing here touches the world."""
