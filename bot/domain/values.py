@@ -13,7 +13,9 @@ from typing import TypeAlias
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 """A plain JSON value; object keys are strings."""
 
-Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value] | Unknown | Sensitive | Text"
+Value: TypeAlias = (
+    "None | bool | int | float | str | list[Value] | dict[str, Value] | Unknown | Sensitive | Text"
+)
 """A JSON value that may hold marks anywhere inside."""
 
 
