@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A plain JSON value; object keys are strings."""
 
 Value: TypeAlias = (
-    "None | bool | int | float | str | list[Value] | dict[str, Value] | Unknown | Sensitive | Text"
+    "bool | int | float | str | list[Value] | dict[str, Value] | Unknown | Sensitive | Text | None"
 )
 """A JSON value that may hold marks anywhere inside."""
 
