@@ -194,7 +194,10 @@ class TerraformRun:
 
 
 class Terraform(Protocol):
-    """The real terraform or tofu binary, isolated. Raises TerminalError if it is missing, too old or the tree is refused."""
+    """The real terraform or tofu binary, isolated.
+
+    Raises TerminalError if it is missing, too old, or the tree is refused.
+    """
 
     async def plan(self, run: TerraformRun) -> PlanOutcome:
         """Init and plan; writes nothing but, with `lock`, the state lock for the time of the run."""
@@ -302,7 +305,7 @@ class GitHub(Protocol):
     async def post_comment(
         self, repository: Repository, number: PullNumber, body: str, *, marker: str
     ) -> CommentId:
-        """Make our comment that carries the hidden marker (it is put in front) show this body; edit it if it is there."""
+        """Make our comment with this hidden marker (put in front of the body) show the body; edit it if it is there."""
 
     async def react(self, repository: Repository, comment: CommentId, content: str) -> None:
         """Add a reaction such as `eyes`, `rocket`, `-1`, `confused`."""
@@ -357,7 +360,10 @@ class SyncRefused:
 
 
 class ArgoCD(Protocol):
-    """One Argo CD server by its REST API. Raises TransientError and TerminalError (token, permission, unknown server)."""
+    """One Argo CD server by its REST API.
+
+    Raises TransientError, and TerminalError for a refused token, a missing permission or an unknown server.
+    """
 
     async def get_application(
         self, server: str, name: str, *, namespace: str = "", project: str = "", refresh: str = ""
@@ -444,7 +450,10 @@ class HttpResponse:
 
 
 class Http(Protocol):
-    """Requests to addresses that a pipeline names; link-local targets are refused. Raises TransientError, TerminalError."""
+    """Requests to addresses that a pipeline names; link-local targets are refused.
+
+    Raises TransientError and TerminalError.
+    """
 
     async def send(self, request: HttpRequest) -> HttpResponse: ...
 
