@@ -1,0 +1,141 @@
+"""A Promotion: one attempt to bring Freight into a Stage, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+from bot.domain.files import CommitId
+from bot.domain.freight import Freight
+from bot.domain.github import DeploymentId, PullNumber
+from bot.domain.model import Step, Variable
+from bot.domain.values import Value
+
+PromotionId = NewType("PromotionId", str)
+"""Kargo's name of a Promotion: `<stage>.<ulid>.<first seven digits of the Freight>`."""
+
+
+class StepStatus(StrEnum):
+    """Kargo's status of a step."""
+
+    SUCCEEDED = "Succeeded"
+    SKIPPED = "Skipped"
+    RUNNING = "Running"
+    FAILED = "Failed"
+    ERRORED = "Errored"
+    ABORTED = "Aborted"
+
+
+class State(StrEnum):
+    """How far a Promotion is; the last four are ends."""
+
+    QUEUED = "Queued"
+    """Created; its preview has not been published yet."""
+    REVIEW = "Review"
+    """Its pull request is open, or it needs none and waits for a gate."""
+    FULFILLING = "Fulfilling"
+    """Merged (or allowed without a pull request); its steps run."""
+    HELD = "Held"
+    """Merged although a gate was closed: nothing runs until the gate opens."""
+    STOPPED = "Stopped"
+    """What would be done differs from what was approved: waits for `/apply DIGEST`, `/rollback` or a revert."""
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    ERRORED = "Errored"
+    ABORTED = "Aborted"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens by itself."""
+        return self in (State.SUCCEEDED, State.FAILED, State.ERRORED, State.ABORTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Repository (git address) and branch that the pull request goes to: *G* of the review gate."""
+
+    url: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a Promotion stopped, and the digest that `/apply` would accept."""
+
+    reason: str
+    digest: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """One row. Steps, vars and Freight are frozen when it is made; the rest tells how far it is.
+
+    `freight` is what is promoted; `collection` also holds the Freight of the other origins, inherited.
+    `actor` is a login, or `lockstep` for auto-promotion. `blocked` is true when its failure holds the Stage.
+    """
+
+    id: PromotionId
+    project: str
+    stage: str
+    freight: Freight
+    collection: tuple[Freight, ...]
+    steps: tuple[Step, ...]
+    variables: tuple[Variable, ...]
+    actor: str
+    actor_id: int
+    created_at: datetime
+    rollback: bool = False
+    state: State = State.QUEUED
+    reason: str = ""
+    attempt: int = 1
+    segment: int = 0
+    preview: int = 0
+    """Sequence number of the preview that is in force; 0 before the first."""
+    target: Target | None = None
+    pull: PullNumber | None = None
+    head: CommitId | None = None
+    base: CommitId | None = None
+    digest: str = ""
+    merge_commit: CommitId | None = None
+    accepted: tuple[str, ...] = ()
+    """Digests that an approver accepted by `/apply`."""
+    stop: Stop | None = None
+    blocked: bool = False
+    cancel_requested: bool = False
+    wake_at: datetime | None = None
+    finished_at: datetime | None = None
+    deployment: DeploymentId | None = None
+    published: str = ""
+    """Fingerprint of what was last posted, so that an unchanged report is not posted again."""
+    superseded_by: str = ""
+    release_commit: CommitId | None = None
+
+    @property
+    def branch(self) -> str:
+        """The head branch of its pull request."""
+        return f"lockstep/{self.project}/{self.stage}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """What the journal says of one step of one Promotion; keyed by alias, the newest attempt wins.
+
+    Begun without `finished_at`: the outcome is unknown.
+    """
+
+    alias: str
+    kind: str
+    attempt: int
+    status: StepStatus
+    message: str = ""
+    output: Mapping[str, Value] = field(default_factory=dict)
+    begun_at: datetime | None = None
+    finished_at: datetime | None = None
+    detail: Mapping[str, Value] = field(default_factory=dict)
+    """What the step kind keeps for its own second run."""
+    errors: int = 0
+    """Errors in a row."""
