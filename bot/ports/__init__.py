@@ -1,0 +1,104 @@
+"""What we need of the world, as Protocols, and the errors that it may raise.
+
+Every method that is asked twice with the same arguments ends in the same state of the world, or says in its
+docstring why not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.ports.errors import TerminalError, TransientError
+from bot.ports.git import (
+    Commit,
+    Conflicted,
+    Git,
+    Merged,
+    Moved,
+    Pushed,
+    PushOutcome,
+    Refused,
+    Signature,
+)
+from bot.ports.github import GitHub, MergeDone, MergeRefused
+from bot.ports.store import (
+    AppliedState,
+    Delivery,
+    DueLook,
+    Event,
+    Look,
+    StageRecord,
+    Store,
+)
+from bot.ports.terraform import Terraform, TerraformRun
+from bot.ports.world import (
+    ArgoCD,
+    Clock,
+    Dns,
+    Http,
+    HttpRequest,
+    HttpResponse,
+    ImageFacts,
+    Registry,
+    Secrets,
+    SyncRefused,
+    SyncStarted,
+    Vault,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything that steps and workflows may ask of the world; each takes only what it declares."""
+
+    clock: Clock
+    git: Git
+    terraform: Terraform
+    github: GitHub
+    argocd: ArgoCD
+    registry: Registry
+    secrets: Secrets
+    vault: Vault
+    http: Http
+    dns: Dns
+    store: Store
+
+
+__all__ = [
+    "AppliedState",
+    "ArgoCD",
+    "Clock",
+    "Commit",
+    "Conflicted",
+    "Delivery",
+    "Dns",
+    "DueLook",
+    "Event",
+    "Git",
+    "GitHub",
+    "Http",
+    "HttpRequest",
+    "HttpResponse",
+    "ImageFacts",
+    "Look",
+    "MergeDone",
+    "MergeRefused",
+    "Merged",
+    "Moved",
+    "Ports",
+    "PushOutcome",
+    "Pushed",
+    "Refused",
+    "Registry",
+    "Secrets",
+    "Signature",
+    "StageRecord",
+    "Store",
+    "SyncRefused",
+    "SyncStarted",
+    "TerminalError",
+    "Terraform",
+    "TerraformRun",
+    "TransientError",
+    "Vault",
+]

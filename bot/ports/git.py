@@ -1,0 +1,127 @@
+"""Git by a bare mirror per repository, without a work tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from bot.domain.files import CommitId, Entry, File, TreeId
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who made a commit and when."""
+
+    name: str
+    email: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as git has it; `trailers` are the last paragraph's, keys as written."""
+
+    id: CommitId
+    tree: TreeId
+    parents: tuple[CommitId, ...]
+    message: str
+    author: Signature
+    committer: Signature
+    trailers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The tree of a merge without conflicts."""
+
+    tree: TreeId
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """The merge has conflicts in these paths."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """The branch now points at the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The branch was not where it was expected; it is at `tip` now (None: it does not exist)."""
+
+    tip: CommitId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server's rules refuse the push; `message` is what it said."""
+
+    message: str
+
+
+PushOutcome = Pushed | Moved | Refused
+
+
+class Git(Protocol):
+    """Git by a bare mirror per repository; no work tree. `url` is an https (or loopback http) address.
+
+    Raises TransientError if the server cannot be reached, TerminalError if access is refused or it does not exist.
+    """
+
+    async def fetch(self, url: str, *refs: str) -> None:
+        """Bring branches and tags up to date; `refs` adds single refs such as `refs/pull/7/head`."""
+
+    async def resolve(self, url: str, revision: str) -> CommitId | None:
+        """The commit of a branch, tag, ref or id in the mirror (a branch first); empty means the default branch."""
+
+    async def default_branch(self, url: str) -> str:
+        """The name of the branch that the server's HEAD points to, asked now."""
+
+    async def list_files(self, url: str, tree: CommitId | TreeId) -> Mapping[str, Entry]:
+        """Every path of a tree, submodules included."""
+
+    async def read_files(self, url: str, entries: Mapping[str, Entry]) -> Mapping[str, File]:
+        """The contents of these entries in one go (submodules are left out)."""
+
+    async def write_tree(
+        self, url: str, base: CommitId | TreeId | None, changes: Mapping[str, File | None]
+    ) -> TreeId:
+        """The tree that `base` becomes with these paths written (or removed where None)."""
+
+    async def commit(
+        self, url: str, tree: TreeId, parents: Sequence[CommitId], message: str, signature: Signature
+    ) -> CommitId:
+        """A commit object; the same arguments give the same id."""
+
+    async def read_commit(self, url: str, commit: CommitId) -> Commit:
+        """What a commit says."""
+
+    async def log(
+        self, url: str, base: CommitId | None, head: CommitId, *, limit: int = 250
+    ) -> Sequence[Commit]:
+        """Commits that `head` has and `base` has not, newest first."""
+
+    async def merge_trees(self, url: str, ours: CommitId, theirs: CommitId) -> Merged | Conflicted:
+        """The tree of merging two commits, as `git merge-tree --write-tree` gives it."""
+
+    async def diff(
+        self, url: str, before: CommitId | TreeId | None, after: CommitId | TreeId
+    ) -> Sequence[tuple[str, Entry | None, Entry | None]]:
+        """Paths that differ between two trees, renames not followed."""
+
+    async def is_ancestor(self, url: str, ancestor: CommitId, descendant: CommitId) -> bool:
+        """Whether `descendant` contains `ancestor`."""
+
+    async def push(
+        self, url: str, commit: CommitId | None, branch: str, *, expected: CommitId | None
+    ) -> PushOutcome:
+        """Move a branch with a lease; `commit` None deletes it, `expected` None means that it must not exist."""
+
+    async def push_tag(self, url: str, commit: CommitId, tag: str, *, force: bool) -> PushOutcome:
+        """Create or move a tag."""

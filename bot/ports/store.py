@@ -1,0 +1,212 @@
+"""What is remembered between events: our own tables, seen as records.
+
+Every method is one transaction. Writers that race are decided by the database: a method that says "if" returns
+False, or None, when somebody else was first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
+from bot.domain.promotion import Promotion, PromotionId, StepRun
+from bot.domain.review import Preview
+from bot.domain.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A webhook delivery as it was received and authenticated; `source` is `github` or a receiver's vendor."""
+
+    id: str
+    source: str
+    event: str
+    body: bytes
+    received_at: datetime
+    receiver: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A wish to look at something: `kind` is `stage`, `warehouse`, `config` or `pull`, `key` names which."""
+
+    kind: str
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DueLook:
+    """A look that was asked for and not yet done; `number` grows with every wish."""
+
+    kind: str
+    key: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedState:
+    """The last apply of one Terraform state that we know of. `succeeded` False: its inputs count as never applied."""
+
+    state: str
+    inputs: str
+    commit: str
+    promotion: PromotionId
+    succeeded: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """What is remembered of a Stage: its Freight history (newest first), holds and freeze."""
+
+    project: str
+    stage: str
+    history: tuple[tuple[FreightName, ...], ...] = ()
+    """Collections of Freight names, newest first, at most ten."""
+    holds: tuple[FreightOrigin, ...] = ()
+    """Origins whose auto-promotion is on hold."""
+    hold_reason: str = ""
+    frozen: str = ""
+    """Why the Stage is frozen, empty if it is not."""
+    quarantine: tuple[FreightName, ...] = ()
+    differs: str = ""
+    """Why the Stage differs from its Freight, empty if it does not."""
+    metadata: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the timeline, shown to people: what happened, to which promotion, and why."""
+
+    at: datetime
+    project: str
+    stage: str
+    promotion: str
+    kind: str
+    message: str
+
+
+class Deliveries(Protocol):
+    """Webhooks between the 202 and their work."""
+
+    async def store_delivery(self, delivery: Delivery) -> bool:
+        """Remember it durably; False if this id is known already. Concurrent calls share one commit."""
+
+    async def list_pending_deliveries(self, limit: int = 200) -> Sequence[Delivery]:
+        """Deliveries that are not done, oldest first."""
+
+    async def finish_delivery(self, delivery_id: str, looks: Sequence[Look], note: str) -> None:
+        """Record what a delivery asks to look at, and that it is done, in one transaction."""
+
+    async def request_looks(self, looks: Sequence[Look], *, at: datetime | None = None) -> None:
+        """Ask for looks outside a delivery, now or at a time (an earlier time wins)."""
+
+    async def list_due_looks(self, now: datetime) -> Sequence[DueLook]:
+        """Looks whose time has come and that are not done."""
+
+    async def finish_look(self, look: DueLook) -> None:
+        """The look is done, unless it was asked for again meanwhile."""
+
+
+class FreightStore(Protocol):
+    """Freight and where it is."""
+
+    async def add_freight(self, freight: Freight) -> Freight | None:
+        """Remember it under a free alias; None if it is known already."""
+
+    async def list_freight(self, project: str) -> Sequence[tuple[Freight, FreightStatus]]: ...
+
+    async def get_freight(self, project: str, name_or_alias: str) -> tuple[Freight, FreightStatus] | None:
+        """By name, by a unique prefix of at least seven digits, or by alias."""
+
+    async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None: ...
+
+
+class StageStore(Protocol):
+    """What is remembered of Stages."""
+
+    async def get_stage(self, project: str, stage: str) -> StageRecord: ...
+
+    async def save_stage(self, record: StageRecord) -> None: ...
+
+
+class PromotionStore(Protocol):
+    """Promotions, their previews and their journal."""
+
+    async def create_promotion(self, promotion: Promotion) -> bool:
+        """Insert it; False if the Stage has an unfinished one (the row is the lock) or the id is known."""
+
+    async def get_promotion(self, promotion: PromotionId) -> Promotion | None: ...
+
+    async def find_current_promotion(self, project: str, stage: str) -> Promotion | None:
+        """The unfinished one."""
+
+    async def list_promotions(self, project: str, stage: str, *, limit: int = 50) -> Sequence[Promotion]:
+        """Newest first."""
+
+    async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
+        """The newest promotion of that pull request in the repository at that address."""
+
+    async def save_promotion(self, promotion: Promotion, *, expected: Promotion) -> bool:
+        """Replace the row if it is still as expected."""
+
+    async def save_preview(self, promotion: PromotionId, number: int, preview: Preview) -> None: ...
+
+    async def get_preview(self, promotion: PromotionId, number: int) -> Preview | None: ...
+
+    async def begin_step(self, promotion: PromotionId, run: StepRun) -> None:
+        """The journal's word that a step begins; durable before the step touches the world."""
+
+    async def finish_step(self, promotion: PromotionId, run: StepRun) -> None: ...
+
+    async def list_steps(self, promotion: PromotionId) -> Mapping[str, StepRun]:
+        """The newest run of each alias."""
+
+    async def add_event(self, event: Event) -> None: ...
+
+    async def list_events(
+        self, *, project: str = "", promotion: str = "", limit: int = 200
+    ) -> Sequence[Event]: ...
+
+
+class PlanStore(Protocol):
+    """Saved plans and what was applied last."""
+
+    async def keep_bundle(self, promotion: PromotionId, name: str, sealed: bytes) -> None: ...
+
+    async def get_bundle(self, promotion: PromotionId, name: str) -> bytes | None: ...
+
+    async def drop_bundles(self, promotion: PromotionId) -> None: ...
+
+    async def find_applied(self, state: str) -> AppliedState | None: ...
+
+    async def record_applied(self, applied: AppliedState) -> None: ...
+
+
+class PipelineStore(Protocol):
+    """The configuration that was in force last: its files by path, and the revision."""
+
+    async def save_pipeline(self, revision: str, files: Mapping[str, str]) -> None: ...
+
+    async def get_pipeline(self) -> tuple[str, Mapping[str, str]] | None: ...
+
+
+class CommandStore(Protocol):
+    """Commands run once per comment."""
+
+    async def claim_command(self, repository: str, comment: int) -> bool:
+        """True for the first caller; the claim is undone by nobody."""
+
+    async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None: ...
+
+    async def get_discovery(self, project: str, warehouse: str) -> tuple[Json, datetime] | None: ...
+
+
+class Store(
+    Deliveries, FreightStore, StageStore, PromotionStore, PlanStore, PipelineStore, CommandStore, Protocol
+):
+    """The whole database."""
