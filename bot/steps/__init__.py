@@ -1,0 +1,1 @@
+"""One module per step kind; `all_steps` lists them."""

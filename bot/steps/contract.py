@@ -1,0 +1,85 @@
+"""The contract between a step and the walk that runs it.
+
+A step has two entries. `preview` says what the step would do and changes nothing outside the work tree (but a state
+lock, taken and released); `fulfil` does it. For edits, reads and pure steps both are the same work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from bot.domain.files import CommitId
+from bot.domain.model import ReviewPolicy
+from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop
+from bot.domain.review import Problem, Record, StepKind, StepReport
+from bot.domain.values import Value
+from bot.steps.worktree import WorkTree
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What a step may know besides its config.
+
+    `earlier` are the reports of the steps before it in this walk, `approved` is this step's report in the preview that
+    was approved (fulfil only), `run` what the journal says of it from an earlier pass or attempt (fulfil only).
+    `merge` is the commit that the merge left on the target branch (fulfil only).
+    """
+
+    promotion: Promotion
+    policy: ReviewPolicy
+    alias: str
+    tree: WorkTree
+    now: datetime
+    earlier: tuple[StepReport, ...] = ()
+    approved: StepReport | None = None
+    run: StepRun | None = None
+    attempt: int = 1
+    merge: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of a step.
+
+    `status` is None in a preview when the outcome is not known before the merge; RUNNING comes with `retry_after`
+    (seconds). FAILED and ERRORED carry a `message`, and `problem` where there is more to show. `detail` is kept in the
+    journal for the step's own second run. `stop` ends the walk before an effect that nobody approved; `rebase_on` asks
+    the walk to begin again on a branch that moved.
+    """
+
+    status: StepStatus | None = StepStatus.SUCCEEDED
+    output: Mapping[str, Value] = field(default_factory=dict)
+    message: str = ""
+    retry_after: float | None = None
+    record: Record | None = None
+    problem: Problem | None = None
+    detail: Mapping[str, Value] = field(default_factory=dict)
+    stop: Stop | None = None
+    rebase_on: CommitId | None = None
+
+
+Config = Mapping[str, Value]
+"""A step's config after evaluation; it fits the step's schema as far as it is known."""
+
+
+class Step(Protocol):
+    """One step kind, holding the ports that it declares."""
+
+    @property
+    def kind(self) -> StepKind:
+        """Name, class and defaults."""
+
+    async def preview(self, config: Config, context: StepContext) -> StepResult:
+        """What it would do. Raises TransientError and TerminalError."""
+
+    async def fulfil(self, config: Config, context: StepContext) -> StepResult:
+        """Do it, once or again. Raises TransientError and TerminalError."""
+
+
+def failed(alias: str, message: str, *, log: str = "", path: str = "", line: int = 0) -> StepResult:
+    """A step that says no, with what a person needs to mend it."""
+    problem = Problem(alias=alias, message=message, log=log, path=path, line=line)
+    return StepResult(status=StepStatus.FAILED, message=message, problem=problem)
