@@ -1,0 +1,124 @@
+"""Following a key path to a node of a parsed text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from yaml.events import AliasEvent, CollectionStartEvent, MappingStartEvent, SequenceStartEvent
+
+from bot.editors.errors import EditError, suggest
+from bot.editors.keys import join_key, parse_index, split_suffix
+from bot.editors.yaml.stream import Stream, find_anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path led: `index` is the deepest node reached, `rest` the parts that lead on from there.
+
+    `key` is the node's key (None in lists and at the root); `flow` whether it stands inside brackets or braces.
+    """
+
+    index: int
+    key: int | None
+    flow: bool
+    rest: list[str]
+
+
+def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
+    """The node that the parts lead to in the first document, or the last one on the way with what is missing.
+
+    Aliases are entered only with `follow`, since writing through one would change another place. A key that
+    stands twice raises EditError: readers disagree about which one counts.
+    """
+    if not stream.roots:
+        return Place(-1, None, False, list(parts))
+    index, key, flow = stream.roots[0], None, False
+    rest = list(parts)
+    while rest:
+        event = stream.events[index]
+        if isinstance(event, AliasEvent):
+            if not follow:
+                raise _through_alias(stream, index, parts)
+            index = find_anchor(stream, index)
+            continue
+        if not isinstance(event, CollectionStartEvent):
+            break
+        flow = flow or bool(event.flow_style)
+        step = _step(stream, index, rest, parts)
+        if step is None:
+            return Place(index, key, flow, rest)
+        key, index, rest = step
+    if isinstance(stream.events[index], AliasEvent):
+        if not follow:
+            raise _through_alias(stream, index, parts)
+        index = find_anchor(stream, index)
+    return Place(index, key, flow, rest)
+
+
+def _step(
+    stream: Stream, index: int, rest: list[str], parts: list[str]
+) -> tuple[int | None, int, list[str]] | None:
+    if isinstance(stream.events[index], MappingStartEvent):
+        found = _find_key(stream, index, rest[0], parts)
+        if found is not None:
+            return (*found, rest[1:])
+        name, *indexes = split_suffix(rest[0])
+        found = _find_key(stream, index, name, parts) if indexes else None
+        return None if found is None else (*found, indexes + rest[1:])
+    position = parse_index(rest[0])
+    if position is None or position < 0:
+        return None
+    for at, item in enumerate(stream.items(index)):
+        if at == position:
+            return None, item, rest[1:]
+    return None
+
+
+def _find_key(stream: Stream, index: int, name: str, parts: list[str]) -> tuple[int, int] | None:
+    found: tuple[int, int] | None = None
+    for key, value in stream.pairs(index):
+        if stream.key_text(key) != name:
+            continue
+        if found is not None:
+            raise EditError(
+                f"key {join_key(parts)!r}: {name!r} stands twice in one mapping, at lines"
+                f" {stream.line(found[0])} and {stream.line(key)}; remove one of them",
+                stream.line(key),
+            )
+        found = key, value
+    return found
+
+
+def _through_alias(stream: Stream, index: int, parts: list[str]) -> EditError:
+    anchor = find_anchor(stream, index)
+    return EditError(
+        f"key {join_key(parts)!r} leads through the alias *{stream.events[index].anchor}; writing it would also"
+        f" change the anchor at line {stream.line(anchor)}; name that place or write the value out here",
+        stream.line(index),
+    )
+
+
+def not_found(stream: Stream, place: Place, parts: list[str]) -> EditError:
+    """The error for a path that ended early: how far it went, what is there, which key was perhaps meant."""
+    key = join_key(parts)
+    if place.index < 0:
+        return EditError(f"key {key!r} was not found: the text holds no document")
+    reached = join_key(parts[: len(parts) - len(place.rest)])
+    where = f"in {reached!r}" if reached else "at the top"
+    event, line = stream.events[place.index], stream.line(place.index)
+    if isinstance(event, MappingStartEvent):
+        names = [
+            name for key_at, _ in stream.pairs(place.index) if (name := stream.key_text(key_at)) is not None
+        ]
+        hint = suggest(place.rest[0], names)
+        if "<<" in names:
+            hint += "; keys merged by '<<' are written at their anchor"
+        return EditError(f"key {key!r} was not found: there is no {place.rest[0]!r} {where}{hint}", line)
+    if isinstance(event, SequenceStartEvent):
+        kind = stream.kind(place.index)
+        return EditError(
+            f"key {key!r} was not found: {where} is {kind}, and {place.rest[0]!r} names none", line
+        )
+    return EditError(
+        f"key {key!r} was not found: {where} is a scalar, so {place.rest[0]!r} leads nowhere", line
+    )
