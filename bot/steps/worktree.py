@@ -20,7 +20,7 @@ from bot.ports import Git, TerminalError
 class Sentinels:
     """Stand-ins for unknown values in files; the same value gets the same text within one walk.
 
-    A sentinel is a DNS label, so that it passes the checks of YAML, Helm and Kubernetes: `lockstep-unknown-<n>-<nonce>`.
+    A sentinel, `lockstep-unknown-<n>-<nonce>`, is a DNS label: it passes the checks of YAML, Helm and Kubernetes.
     """
 
     def __init__(self, nonce: str) -> None:
@@ -334,7 +334,10 @@ class WorkTree:
 
 
 def clean_path(path: str) -> str:
-    """A path in normal form, `.` for the root; raises TerminalError if it is absolute, leaves the tree or enters .git."""
+    """A path in normal form, `.` for the root.
+
+    Raises TerminalError if it is absolute, leaves the tree or enters `.git`.
+    """
     if "\0" in path or posixpath.isabs(path):
         raise TerminalError(f"the path {path!r} must be relative to the work tree")
     cleaned = posixpath.normpath(path) if path else "."
