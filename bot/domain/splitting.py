@@ -1,0 +1,340 @@
+"""Where a task's pull request goes, what it holds, and what waits until after the merge.
+
+Everything here follows from the step reports of one preview (sections 4 to 6 of the review gate); paths of reports lie
+in the work tree, paths of the answers inside the checkout of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.domain.files import Change, File
+from bot.domain.promotion import StepStatus, Target
+from bot.domain.review import (
+    ApplyKind,
+    ApplyRecord,
+    CommitRecord,
+    EffectRecord,
+    Lane,
+    Patch,
+    Pin,
+    PreparedCommit,
+    Presence,
+    PublishRecord,
+    Split,
+    StepClass,
+    StepReport,
+)
+from bot.domain.values import Text, Unknown
+
+_READS = (StepClass.READ, StepClass.WAIT)
+_ADDRESSED = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The target of a pull request and the checkout of the work tree that stands for it."""
+
+    target: Target
+    checkout: str
+
+
+def choose_place(steps: Sequence[StepReport], pins: Sequence[Pin], review_in: str) -> Place | None:
+    """The repository and branch whose pull request reviews this task; None if the task names none.
+
+    `review_in` is the policy's answer, as `URL#BRANCH`. Else it is the first branch push whose checkout is edited
+    before the first apply or act, else the first branch push, else the checkout with the first Terraform directory.
+    """
+    by_place = {pin.path: pin for pin in pins}
+    if review_in:
+        url, _, branch = review_in.partition("#")
+        place = next((p.path for p in pins if p.url == url and p.branch == branch), "")
+        return Place(Target(url, branch), place)
+    pushes = [
+        s.record
+        for s in steps
+        if isinstance(s.record, PublishRecord) and s.record.branch and not s.record.generated
+    ]
+    first_act = next(
+        (s.index for s in steps if s.kind == "tf-apply" or s.step_class is StepClass.ACT), len(steps)
+    )
+    edited = {
+        place_of(path, by_place)
+        for s in steps[:first_act]
+        if s.step_class is StepClass.EDIT
+        for path in s.wrote
+    }
+    push = next((p for p in pushes if p.checkout in edited), pushes[0] if pushes else None)
+    if push is not None:
+        return Place(Target(push.url, push.branch), push.checkout)
+    for step in steps:
+        if step.step_class is StepClass.INFRA and isinstance(step.config, dict):
+            directory = step.config.get("dir")
+            holder = place_of(directory, by_place) if isinstance(directory, str) else None
+            if holder is not None and by_place[holder].branch:
+                return Place(Target(by_place[holder].url, by_place[holder].branch), holder)
+    return None
+
+
+def place_of(path: str, pins: Mapping[str, Pin]) -> str | None:
+    """The innermost checkout that holds a path of the work tree."""
+    clean = path.removeprefix("./")
+    inside = [place for place in pins if place == "." or clean == place or clean.startswith(place + "/")]
+    return max(inside, key=len, default=None)
+
+
+def find_cut(steps: Sequence[StepReport], place: Place) -> int:
+    """The index of the first step that may not be anticipated, or the number of steps."""
+    published = False
+    for step in steps:
+        if step.presence in (Presence.SKIPPED, Presence.ON_FAILURE):
+            continue
+        if step.presence is Presence.NOT_REACHED:
+            return step.index
+        if _is_cut(step, place, published=published):
+            return step.index
+        published = published or (_goes_to(step, place) and _has_commits(step))
+    return len(steps)
+
+
+def _is_cut(step: StepReport, place: Place, *, published: bool) -> bool:
+    if isinstance(step.record, ApplyRecord) and step.record.kind.is_barrier:
+        return True
+    if step.kind == "tf-apply" and step.status is StepStatus.FAILED:
+        return True
+    if step.step_class is StepClass.ACT:
+        return True
+    if step.step_class is StepClass.PUBLISH and not _goes_to(step, place):
+        return True
+    if published and step.step_class in _READS:
+        return True
+    if step.presence is Presence.CONDITIONAL:
+        return step.step_class is not StepClass.NOTE
+    return step.tainted and step.step_class in _ADDRESSED
+
+
+def _goes_to(step: StepReport, place: Place) -> bool:
+    record = step.record
+    return (
+        isinstance(record, PublishRecord)
+        and not record.generated
+        and not record.tag
+        and (record.url, record.branch) == (place.target.url, place.target.branch)
+    )
+
+
+def _has_commits(step: StepReport) -> bool:
+    return isinstance(step.record, PublishRecord) and step.record.commits > 0
+
+
+def split_task(steps: Sequence[StepReport], pins: Sequence[Pin], place: Place, title: str) -> Split:
+    """What is prepared, what is deferred, and what is for others; `title` is the message of the preparing commit."""
+    cut = find_cut(steps, place)
+    by_place = {pin.path: pin for pin in pins}
+    prepared = _published_before(steps, cut, place)
+    state: dict[str, File | None] = {}
+    for commit in prepared:
+        state |= {change.path: change.after for change in commit.changes}
+    inputs = _inputs_of_barriers(steps, cut, place, state)
+    if inputs:
+        prepared = [*prepared, PreparedCommit(title, tuple(inputs))]
+        state |= {change.path: change.after for change in inputs}
+    final = _committed(steps, place.checkout, place.target)
+    deferred = [
+        Change(path, state.get(path, change.before), change.after)
+        for path, change in sorted(final.items())
+        if state.get(path, change.before) != change.after
+    ]
+    return Split(
+        cut=cut,
+        prepared=tuple(prepared),
+        deferred=Patch(place.target, tuple(deferred)),
+        others=tuple(_other_patches(steps, place)),
+        scratch=tuple(_scratch(steps, by_place, final, state, place)),
+        warnings=tuple(_warnings(steps, cut)),
+    )
+
+
+def _published_before(steps: Sequence[StepReport], cut: int, place: Place) -> list[PreparedCommit]:
+    """The commits that the prepared zone itself pushes to the target, in order."""
+    waiting: list[PreparedCommit] = []
+    public: list[PreparedCommit] = []
+    for step in steps[:cut]:
+        if step.presence is not Presence.CERTAIN:
+            continue
+        if (
+            isinstance(step.record, CommitRecord)
+            and step.record.checkout == place.checkout
+            and step.record.changes
+        ):
+            waiting.append(PreparedCommit(_message(step.record), step.record.changes))
+        if _goes_to(step, place):
+            public, waiting = public + waiting, []
+    return public
+
+
+def _message(record: CommitRecord) -> str:
+    """The task's own message if it is fully known, else none (the title stands in)."""
+    return "" if isinstance(record.message, (Unknown, Text)) else str(record.message)
+
+
+def _inputs_of_barriers(
+    steps: Sequence[StepReport], cut: int, place: Place, prepared: Mapping[str, File | None]
+) -> list[Change]:
+    """Files that Terraform reads behind the cut and that the task edits before it: a reviewer must see those."""
+    wanted: dict[str, Change] = {}
+    for barrier in steps[cut:]:
+        if not isinstance(barrier.record, ApplyRecord) or not barrier.record.kind.is_barrier:
+            continue
+        for step in steps[: barrier.index]:
+            if step.step_class is not StepClass.EDIT or step.tainted or step.presence is not Presence.CERTAIN:
+                continue
+            for change in step.changes:
+                inside = _inside(place.checkout, change.path)
+                if inside is not None and change.path in barrier.record.input_paths:
+                    first = wanted.get(inside)
+                    before = first.before if first is not None else change.before
+                    wanted[inside] = Change(inside, before, change.after)
+    return [c for _, c in sorted(wanted.items()) if prepared.get(c.path, c.before) != c.after]
+
+
+def _committed(steps: Sequence[StepReport], checkout: str, target: Target) -> dict[str, Change]:
+    """Everything that the task commits in a checkout and pushes to a target, as one change a path."""
+    waiting: dict[str, Change] = {}
+    public: dict[str, Change] = {}
+    for step in steps:
+        if step.presence is Presence.SKIPPED:
+            continue
+        record = step.record
+        if isinstance(record, CommitRecord) and record.checkout == checkout:
+            _accumulate(waiting, record.changes)
+        if isinstance(record, PublishRecord) and record.checkout == checkout and not record.generated:
+            goes_there = (record.url, record.branch or f"tag {record.tag}") == (target.url, target.branch)
+            if goes_there:
+                _accumulate(public, waiting.values())
+                waiting = {}
+    return public
+
+
+def _accumulate(into: dict[str, Change], changes: Iterable[Change]) -> None:
+    for change in changes:
+        first = into.get(change.path)
+        into[change.path] = Change(change.path, first.before if first else change.before, change.after)
+
+
+def _other_patches(steps: Sequence[StepReport], place: Place) -> list[Patch]:
+    targets = {
+        (s.record.checkout, Target(s.record.url, s.record.branch or f"tag {s.record.tag}"))
+        for s in steps
+        if isinstance(s.record, PublishRecord) and not _goes_to(s, place)
+    }
+    patches = []
+    for checkout, target in sorted(targets, key=str):
+        changes = _committed(steps, checkout, target)
+        patches.append(Patch(target, tuple(change for _, change in sorted(changes.items()))))
+    return patches
+
+
+def _scratch(
+    steps: Sequence[StepReport],
+    pins: Mapping[str, Pin],
+    final: Mapping[str, Change],
+    prepared: Mapping[str, File | None],
+    place: Place,
+) -> list[str]:
+    """Edited paths that no push publishes."""
+    public = {_join(place.checkout, path) for path in [*final, *prepared]}
+    pushed = {s.record.checkout for s in steps if isinstance(s.record, PublishRecord)}
+    loose = {
+        change.path
+        for step in steps
+        for change in step.changes
+        if change.path not in public and place_of(change.path, pins) not in pushed - {place.checkout}
+    }
+    return sorted(loose)
+
+
+def _warnings(steps: Sequence[StepReport], cut: int) -> list[str]:
+    found = []
+    applied: set[str] = set()
+    for step in steps:
+        if isinstance(step.record, ApplyRecord) and step.record.kind.is_barrier:
+            applied |= step.record.input_paths
+        if step.step_class is StepClass.EDIT and step.index > cut:
+            late = sorted(path for path in step.wrote if path in applied)
+            found += [
+                f"{step.alias} edits {path} after it was applied: the tree will not be what was applied"
+                for path in late
+            ]
+    for step in steps:
+        if isinstance(step.record, ApplyRecord):
+            found += [f"Terraform deploys into the cluster: {where}" for where in step.record.boundary]
+    return found
+
+
+def choose_lane(steps: Sequence[StepReport], split: Split) -> tuple[Lane, str]:
+    """What kind of pull request this is, with the reason that a person reads."""
+    waiting = [step for step in steps if _applies_later(step)]
+    behind = bool(split.deferred.changes)
+    acts = [s for s in steps if _is_effect(s)]
+    if waiting and not behind:
+        return Lane.INFRA_ONLY, "Terraform is applied after the merge; no file changes behind it."
+    if waiting:
+        names = sorted(_unknown_names(steps))
+        why = (
+            f"these values exist only after the apply: {', '.join(names)}"
+            if names
+            else ("no value is missing, but the task asks for this order")
+        )
+        return Lane.COORDINATED, f"Terraform is applied after the merge, then the rest is committed: {why}."
+    if behind or (acts and not split.prepared):
+        return Lane.EFFECTS, "Nothing is applied, but effects follow the merge."
+    if split.prepared or any(p.changes for p in split.others):
+        return Lane.COMPLETE, "The diff holds the whole change; nothing is applied."
+    return Lane.NO_OP, "Everything is already as the Freight asks."
+
+
+def _applies_later(step: StepReport) -> bool:
+    if isinstance(step.record, ApplyRecord):
+        return step.record.kind.is_barrier or step.record.kind is ApplyKind.OUTPUTS_ONLY
+    return step.kind == "tf-apply" and step.status is StepStatus.FAILED
+
+
+def _is_effect(step: StepReport) -> bool:
+    if step.presence in (Presence.SKIPPED, Presence.ON_FAILURE):
+        return False
+    record = step.record
+    return step.step_class is StepClass.ACT and not (isinstance(record, EffectRecord) and record.quiet)
+
+
+def _unknown_names(steps: Sequence[StepReport]) -> set[str]:
+    names: set[str] = set()
+    for step in steps:
+        if step.step_class is StepClass.EDIT and step.tainted:
+            names |= set(_origins(step.config))
+    return {name.removeprefix("known after apply: ") for name in names}
+
+
+def _origins(value: object) -> list[str]:
+    match value:
+        case Unknown(origin=origin):
+            return [origin]
+        case Text(parts=parts):
+            return [o for part in parts for o in _origins(part)]
+        case list():
+            return [o for item in value for o in _origins(item)]
+        case dict():
+            return [o for item in value.values() for o in _origins(item)]
+        case _:
+            return []
+
+
+def _inside(place: str, path: str) -> str | None:
+    if place == ".":
+        return path
+    return path[len(place) + 1 :] if path.startswith(place + "/") else None
+
+
+def _join(place: str, path: str) -> str:
+    return path if place == "." else f"{place}/{path}"
