@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from yaml.events import CollectionEndEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
-
 from bot.domain.values import Json
 from bot.editors.errors import EditError
 from bot.editors.keys import join_key, parse_index, same_value, split_suffix
 from bot.editors.yaml.locate import Place
 from bot.editors.yaml.scalars import render_scalar
-from bot.editors.yaml.stream import Stream, build, parse_stream, read_scalar
+from bot.editors.yaml.stream import Kind, Stream, build, parse_stream
 
 _STEP = 2
 
@@ -94,18 +92,18 @@ def _nested(parts: list[str], value: Json) -> Json:
 def _write(stream: Stream, parts: list[str], place: Place, value: Json) -> str:
     if place.index < 0:
         return _append_document(stream, parts, value)
-    event = stream.events[place.index]
+    kind = stream.kinds[place.index]
     if not place.rest:
         return _replace(stream, place, value)
-    if isinstance(event, MappingStartEvent):
+    if kind is Kind.MAPPING:
         return _add_key(stream, place, value)
-    if isinstance(event, SequenceStartEvent):
+    if kind is Kind.SEQUENCE:
         return _add_item(stream, place, value, parts)
-    if not isinstance(event, ScalarEvent) or read_scalar(event) is not None:
+    if stream.read(place.index) is not None:
         return _replace(stream, place, value if len(place.rest) == 1 else _nested(place.rest, value))
-    if not event.value and event.anchor is None and event.tag is None:
+    if stream.starts[place.index] == stream.ends[place.index]:
         if place.key is not None and not place.flow:
-            column = int(stream.events[place.key].start_mark.column)
+            column = stream.column(place.key)
             lines = _block(place.rest, value, column + _STEP)
             return _insert_lines(stream.text, stream.end(place.index), lines)
         if place.index == stream.roots[0]:
@@ -141,25 +139,23 @@ def _insert_lines(text: str, position: int, lines: list[str]) -> str:
 def _content_end(stream: Stream, index: int) -> int:
     """The character behind the last thing a node holds; block collections themselves end only at the next token."""
     at = stream.closing[index]
-    while isinstance(stream.events[at], CollectionEndEvent):
-        event = stream.events[at]
-        if event.end_mark.index > event.start_mark.index:
-            return int(event.end_mark.index)
+    while stream.kinds[at] is Kind.END:
+        if stream.ends[at] > stream.starts[at]:
+            return stream.ends[at]
         at -= 1
-    event, end = stream.events[at], stream.end(at)
-    if isinstance(event, ScalarEvent) and event.style in ("|", ">"):
-        header = stream.text[stream.start(at) : end].split("\n", 1)[0]
+    end = stream.ends[at]
+    if stream.styles[at] in ("|", ">"):
+        header = stream.text[stream.starts[at] : end].split("\n", 1)[0]
         if "+" not in header:
             return len(stream.text[:end].rstrip())
     return end
 
 
 def _add_key(stream: Stream, place: Place, value: Json) -> str:
-    event = stream.events[place.index]
-    if isinstance(event, MappingStartEvent) and event.flow_style:
+    if stream.is_flow(place.index):
         entry = f"{_key(place.rest[0])}: {render_flow(_nested(place.rest[1:], value))}"
         return _add_flow(stream, place.index, entry)
-    column = int(stream.events[place.index + 1].start_mark.column)
+    column = stream.column(place.index + 1)
     lines = _block(place.rest, value, column)
     return _insert_lines(stream.text, _content_end(stream, place.index), lines)
 
@@ -167,12 +163,11 @@ def _add_key(stream: Stream, place: Place, value: Json) -> str:
 def _add_item(stream: Stream, place: Place, value: Json, parts: list[str]) -> str:
     items = list(stream.items(place.index))
     _position(place.rest[0], len(items), parts)
-    event = stream.events[place.index]
     entry = _nested(place.rest[1:], value)
-    if isinstance(event, SequenceStartEvent) and event.flow_style:
+    if stream.is_flow(place.index):
         return _add_flow(stream, place.index, render_flow(entry))
     text = stream.text
-    dash = text.rfind("-", 0, max(stream.start(items[0]), 1))
+    dash = text.rfind("-", 0, max(stream.starts[items[0]], 1))
     pad = " " * (dash - text.rfind("\n", 0, dash) - 1)
     line = f"{pad}- {_render(entry, flow=False)}"
     return _insert_lines(text, _content_end(stream, place.index), [line])
@@ -189,14 +184,10 @@ def _add_flow(stream: Stream, index: int, entry: str) -> str:
 
 def _replace(stream: Stream, place: Place, value: Json) -> str:
     text, index = stream.text, place.index
-    event = stream.events[index]
     rendered = _render(value, flow=place.flow)
     end = _content_end(stream, index)
-    start = stream.start(index)
-    is_block = (
-        not isinstance(event, ScalarEvent) and stream.start(index) != end and text[end - 1 : end] not in "]}"
-    )
-    if place.key is not None and (is_block or start == end or isinstance(event, ScalarEvent)):
+    start = stream.starts[index]
+    if place.key is not None and not stream.is_flow(index):
         colon = text.find(":", stream.end(place.key))
         if 0 <= colon < start or colon == start - 1:
             return f"{text[: colon + 1]} {rendered}{text[end:]}"

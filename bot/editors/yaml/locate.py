@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from yaml.events import AliasEvent, CollectionStartEvent, MappingStartEvent, SequenceStartEvent
-
 from bot.editors.errors import EditError, suggest
 from bot.editors.keys import join_key, parse_index, split_suffix
-from bot.editors.yaml.stream import Stream, find_anchor
+from bot.editors.yaml.stream import Kind, Stream, find_anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +33,20 @@ def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
     index, key, flow = stream.roots[0], None, False
     rest = list(parts)
     while rest:
-        event = stream.events[index]
-        if isinstance(event, AliasEvent):
+        kind = stream.kinds[index]
+        if kind is Kind.ALIAS:
             if not follow:
                 raise _through_alias(stream, index, parts)
             index = find_anchor(stream, index)
             continue
-        if not isinstance(event, CollectionStartEvent):
+        if kind is Kind.SCALAR:
             break
-        flow = flow or bool(event.flow_style)
+        flow = flow or stream.is_flow(index)
         step = _step(stream, index, rest, parts)
         if step is None:
             return Place(index, key, flow, rest)
         key, index, rest = step
-    if isinstance(stream.events[index], AliasEvent):
+    if stream.kinds[index] is Kind.ALIAS:
         if not follow:
             raise _through_alias(stream, index, parts)
         index = find_anchor(stream, index)
@@ -58,7 +56,7 @@ def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
 def _step(
     stream: Stream, index: int, rest: list[str], parts: list[str]
 ) -> tuple[int | None, int, list[str]] | None:
-    if isinstance(stream.events[index], MappingStartEvent):
+    if stream.kinds[index] is Kind.MAPPING:
         found = _find_key(stream, index, rest[0], parts)
         if found is not None:
             return (*found, rest[1:])
@@ -92,7 +90,7 @@ def _find_key(stream: Stream, index: int, name: str, parts: list[str]) -> tuple[
 def _through_alias(stream: Stream, index: int, parts: list[str]) -> EditError:
     anchor = find_anchor(stream, index)
     return EditError(
-        f"key {join_key(parts)!r} leads through the alias *{stream.events[index].anchor}; writing it would also"
+        f"key {join_key(parts)!r} leads through the alias *{stream.values[index]}; writing it would also"
         f" change the anchor at line {stream.line(anchor)}; name that place or write the value out here",
         stream.line(index),
     )
@@ -105,8 +103,8 @@ def not_found(stream: Stream, place: Place, parts: list[str]) -> EditError:
         return EditError(f"key {key!r} was not found: the text holds no document")
     reached = join_key(parts[: len(parts) - len(place.rest)])
     where = f"in {reached!r}" if reached else "at the top"
-    event, line = stream.events[place.index], stream.line(place.index)
-    if isinstance(event, MappingStartEvent):
+    kind, line = stream.kinds[place.index], stream.line(place.index)
+    if kind is Kind.MAPPING:
         names = [
             name for key_at, _ in stream.pairs(place.index) if (name := stream.key_text(key_at)) is not None
         ]
@@ -114,10 +112,10 @@ def not_found(stream: Stream, place: Place, parts: list[str]) -> EditError:
         if "<<" in names:
             hint += "; keys merged by '<<' are written at their anchor"
         return EditError(f"key {key!r} was not found: there is no {place.rest[0]!r} {where}{hint}", line)
-    if isinstance(event, SequenceStartEvent):
-        kind = stream.kind(place.index)
+    if kind is Kind.SEQUENCE:
+        what = stream.describe(place.index)
         return EditError(
-            f"key {key!r} was not found: {where} is {kind}, and {place.rest[0]!r} names none", line
+            f"key {key!r} was not found: {where} is {what}, and {place.rest[0]!r} names none", line
         )
     return EditError(
         f"key {key!r} was not found: {where} is a scalar, so {place.rest[0]!r} leads nowhere", line

@@ -32,7 +32,7 @@ def merge_yaml(texts: Sequence[str]) -> str:
         return ""
     if len(present) == 1:
         return present[0][0]
-    expected = present[0][1]
+    expected: Json = present[0][1]
     for _, value in present[1:]:
         expected = _merge_values(expected, value)
     result = _merge_texts([text for text, _ in present])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
-
 from bot.domain.values import Json
 from bot.editors.errors import EditError
 from bot.editors.keys import split_key
 from bot.editors.yaml.locate import locate, not_found
-from bot.editors.yaml.stream import BOM, Stream, build, find_anchor, parse_stream, read_scalar
+from bot.editors.yaml.stream import BOM, Kind, Stream, build, find_anchor, parse_stream
 
 KeyPath = tuple[str | int, ...]
 """Map keys and list indexes from the top of a text to one value."""
@@ -59,23 +57,23 @@ def _collect(stream: Stream, root: int, prefix: KeyPath, leaves: dict[KeyPath, J
     while waiting:
         index, path = waiting.pop()
         visited += 1
-        event = stream.events[index]
+        kind = stream.kinds[index]
         if visited > _MAX_LEAVES or len(path) > 1000:
             raise EditError("this document is too large or too deep to be read", stream.line(index))
-        if isinstance(event, ScalarEvent):
-            leaves[path] = read_scalar(event)
+        if kind is Kind.SCALAR:
+            leaves[path] = stream.read(index)
             continue
-        if isinstance(event, AliasEvent):
+        if kind is Kind.ALIAS:
             waiting.append((find_anchor(stream, index), path))
             continue
         children = _children(stream, index, path)
         if not children:
-            leaves[path] = [] if isinstance(event, SequenceStartEvent) else {}
+            leaves[path] = [] if kind is Kind.SEQUENCE else {}
         waiting += reversed(children)
 
 
 def _children(stream: Stream, index: int, path: KeyPath) -> list[tuple[int, KeyPath]]:
-    if isinstance(stream.events[index], MappingStartEvent):
+    if stream.kinds[index] is Kind.MAPPING:
         return [
             (value, (*path, _name(stream, key)))
             for key, value in stream.pairs(index)
@@ -84,7 +82,7 @@ def _children(stream: Stream, index: int, path: KeyPath) -> list[tuple[int, KeyP
 
 
 def _name(stream: Stream, key: int) -> str:
-    if isinstance(stream.events[key], AliasEvent):
+    if stream.kinds[key] is Kind.ALIAS:
         key = find_anchor(stream, key)
     text = stream.key_text(key)
-    return stream.text[stream.start(key) : stream.end(key)] if text is None else text
+    return stream.text[stream.starts[key] : stream.end(key)] if text is None else text

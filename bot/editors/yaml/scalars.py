@@ -93,7 +93,7 @@ def render_number(value: Json) -> str:
             raise ValueError("not a finite number, boolean or null")
 
 
-def render_scalar(value: Json, old_style: str | None = None, *, flow: bool = False) -> str:
+def render_scalar(value: Json, old_style: str = "", *, flow: bool = False) -> str:
     """The text to write for a scalar so that every YAML reader gets the same value with the same type.
 
     A string stays bare where it is safe in YAML 1.1, YAML 1.2 and Go's reader, in `flow` context also beside
@@ -122,7 +122,8 @@ def is_plain(text: str, *, flow: bool = False) -> bool:
 
 def resolve_tag(text: str) -> str:
     """The tag that YAML 1.1 gives a bare scalar."""
-    return str(_RESOLVER.resolve(yaml.nodes.ScalarNode, text, (True, False)))
+    tag: str = _RESOLVER.resolve(yaml.nodes.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return tag
 
 
 def double_quoted(text: str) -> str:

@@ -7,18 +7,19 @@ are an error instead of a crash, and a 5,000-line file takes a few milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, cast
 
 import yaml
 from yaml.events import (
     AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
     DocumentStartEvent,
     Event,
+    MappingEndEvent,
     MappingStartEvent,
-    NodeEvent,
     ScalarEvent,
+    SequenceEndEvent,
     SequenceStartEvent,
 )
 
@@ -28,22 +29,73 @@ from bot.editors.keys import same_value
 from bot.editors.yaml.scalars import read_plain
 
 BOM = "\ufeff"
+FLOW = "flow"
+STANDARD_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null"))
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 150
 _MAX_NODES = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A parsed text. `closing[i]` is the event that ends node i; `roots` are the documents' root nodes.
+class _AnyMark(Protocol):
+    index: int
 
-    `text` has no byte order mark: marks would be off by one with it.
+
+class _AnyEvent(Protocol):
+    """What the events have that are read here; which of it is present follows from the event's type."""
+
+    value: str
+    tag: str | None
+    anchor: str
+    style: str | None
+    flow_style: bool | None
+    start_mark: _AnyMark
+    end_mark: _AnyMark
+
+
+class Kind(StrEnum):
+    """What an event of a stream is."""
+
+    SCALAR = "scalar"
+    ALIAS = "alias"
+    MAPPING = "mapping"
+    SEQUENCE = "sequence"
+    END = "end"
+    DOCUMENT = "document"
+
+
+_KINDS: dict[type[object], Kind] = {
+    ScalarEvent: Kind.SCALAR,
+    AliasEvent: Kind.ALIAS,
+    MappingStartEvent: Kind.MAPPING,
+    SequenceStartEvent: Kind.SEQUENCE,
+    MappingEndEvent: Kind.END,
+    SequenceEndEvent: Kind.END,
+    DocumentStartEvent: Kind.DOCUMENT,
+}
+
+
+@dataclass(slots=True)
+class Stream:
+    """A parsed text as columns, one entry per event; a node is named by the number of its first event.
+
+    `text` has no byte order mark: spans would be off by one with it. `values` holds a scalar's value or an alias's
+    name; `styles` a scalar's quote or block sign, `flow` for collections in brackets, else "". `starts` and `ends`
+    are characters of `text`. `closing[i]` is the event that ends node i;
+    `roots` are the documents' root nodes. Columns instead of objects: tens of thousands of small objects would
+    cost more in garbage collection than the parsing itself.
     """
 
     text: str
-    events: list[Event]
-    closing: list[int]
-    roots: list[int]
+    kinds: list[Kind] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+    tags: list[str | None] = field(default_factory=list)
+    anchors: list[str | None] = field(default_factory=list)
+    styles: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    closing: list[int] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
 
     def pairs(self, index: int) -> Iterator[tuple[int, int]]:
         """Key and value nodes of the mapping at `index`."""
@@ -60,110 +112,114 @@ class Stream:
             yield at
             at = closing[at] + 1
 
+    def is_flow(self, index: int) -> bool:
+        """Whether a node is a collection in brackets or braces."""
+        return self.styles[index] == FLOW
+
     def line(self, index: int) -> int:
         """The line, from 1, on which a node begins."""
-        return int(self.events[index].start_mark.line) + 1
+        return self.text.count("\n", 0, self.starts[index]) + 1
 
-    def start(self, index: int) -> int:
-        """The character at which a node begins."""
-        return int(self.events[index].start_mark.index)
+    def column(self, index: int) -> int:
+        """The number of characters before a node on its line."""
+        start = self.starts[index]
+        return start - self.text.rfind("\n", 0, start) - 1
 
     def end(self, index: int) -> int:
         """The character after a node."""
-        return int(self.events[self.closing[index]].end_mark.index)
+        return self.ends[self.closing[index]]
 
     def key_text(self, index: int) -> str | None:
         """The text of a key node; None for a key that is an alias or a collection."""
-        event = self.events[index]
-        return str(event.value) if isinstance(event, ScalarEvent) else None
+        return self.values[index] if self.kinds[index] is Kind.SCALAR else None
 
-    def kind(self, index: int) -> str:
+    def describe(self, index: int) -> str:
         """What a node is, in words for a message."""
-        event = self.events[index]
-        if isinstance(event, MappingStartEvent):
-            return "a mapping"
-        if isinstance(event, SequenceStartEvent):
-            return f"a list of {sum(1 for _ in self.items(index))} items"
-        if isinstance(event, AliasEvent):
-            return f"an alias, *{event.anchor}"
-        return "a scalar"
+        match self.kinds[index]:
+            case Kind.MAPPING:
+                return "a mapping"
+            case Kind.SEQUENCE:
+                return f"a list of {sum(1 for _ in self.items(index))} items"
+            case Kind.ALIAS:
+                return f"an alias, *{self.values[index]}"
+            case _:
+                return "a scalar"
+
+    def read(self, index: int) -> Json:
+        """The value of the scalar at `index` by its tag, its quotes or, bare, by its look."""
+        text, tag = self.values[index], self.tags[index]
+        if tag in STANDARD_TAGS and tag != "tag:yaml.org,2002:str":
+            return read_plain(text)
+        return text if tag is not None or self.styles[index] else read_plain(text)
 
 
 def parse_stream(text: str) -> Stream:
     """The events of a text without byte order mark; what is no YAML raises EditError with its line."""
     try:
-        events: list[Event] = list(yaml.parse(text, Loader=_LOADER))
+        return _read_events(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(str(part) for part in (error.context, error.problem) if part)
         raise EditError(f"this is no valid YAML: {said}", None if mark is None else mark.line + 1) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise EditError(f"this is no valid YAML: {' '.join(str(error).split())}") from error
-    return _index(text, events)
 
 
-def _index(text: str, events: list[Event]) -> Stream:
-    closing = list(range(len(events)))
-    roots: list[int] = []
+def _read_events(text: str) -> Stream:
+    stream = Stream(text)
     opened: list[int] = []
-    for at, event in enumerate(events):
-        if isinstance(event, CollectionStartEvent):
-            opened.append(at)
-        elif isinstance(event, CollectionEndEvent):
+    # The loop runs tens of thousands of times within a few milliseconds, so look-ups stand outside of it.
+    add_kind, add_value, add_tag = stream.kinds.append, stream.values.append, stream.tags.append
+    add_anchor, add_style = stream.anchors.append, stream.styles.append
+    add_start, add_end, closing = stream.starts.append, stream.ends.append, stream.closing
+    kind_of, scalar, end = _KINDS.get, Kind.SCALAR, Kind.END
+    for event in cast(Iterator[_AnyEvent], yaml.parse(text, Loader=_LOADER)):
+        kind = kind_of(type(event))
+        if kind is None:
+            continue
+        at = len(closing)
+        closing.append(at)
+        value, tag, anchor, style = "", None, None, ""
+        if kind is scalar:
+            value, tag, anchor, style = event.value, event.tag, event.anchor, event.style or ""
+        elif kind is end:
             closing[opened.pop()] = at
-        elif isinstance(event, DocumentStartEvent):
-            roots.append(at + 1)
-    return Stream(text, events, closing, roots)
-
-
-def read_scalar(event: ScalarEvent) -> Json:
-    """The value of a scalar event by its tag, its quotes or, bare, by its look."""
-    text = str(event.value)
-    tag = event.tag
-    if tag is None:
-        return read_plain(text) if event.implicit[0] else text
-    if tag in ("!", "tag:yaml.org,2002:str"):
-        return text
-    if tag in STANDARD_TAGS:
-        return read_plain(text)
-    return text
-
-
-STANDARD_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null"))
+        elif kind is Kind.ALIAS:
+            value = event.anchor
+        elif kind is Kind.DOCUMENT:
+            stream.roots.append(at + 1)
+        else:
+            opened.append(at)
+            tag, anchor, style = event.tag, event.anchor, FLOW if event.flow_style else ""
+        add_kind(kind)
+        add_value(value)
+        add_tag(tag)
+        add_anchor(anchor)
+        add_style(style)
+        add_start(event.start_mark.index)
+        add_end(event.end_mark.index)
+    return stream
 
 
 def compare_streams(before: Stream, after: Stream, changed: dict[int, Json]) -> str:
     """Why `after` is not `before` with only the scalars at `changed` set to their values; empty if it is."""
-    if len(before.events) != len(after.events):
+    if before.kinds != after.kinds:
         return "its structure would change"
-    for index, (old, new) in enumerate(zip(before.events, after.events, strict=True)):
-        kind = type(old)
-        if kind is not type(new):
-            return f"its structure would change at line {new.start_mark.line + 1}"
-        if kind is ScalarEvent:
-            if index in changed:
-                if not _holds(new, changed[index]):
-                    return "the value would be read back as something else"
-                if old.anchor != new.anchor:
-                    return "its anchor would be lost"
-            elif old.value != new.value or old.implicit != new.implicit or not _same_marks(old, new):
-                return f"the value at line {new.start_mark.line + 1} would change"
-        elif isinstance(old, NodeEvent) and not _same_marks(old, new):
-            return f"the node at line {new.start_mark.line + 1} would change"
+    if before.anchors != after.anchors:
+        return "an anchor would be lost"
+    values, tags, styles = list(before.values), list(before.tags), list(before.styles)
+    for index, value in changed.items():
+        found = after.read(index)
+        if not same_value(found, value) or isinstance(found, str) != isinstance(value, str):
+            return "the value would be read back as something else"
+        values[index], tags[index], styles[index] = (
+            after.values[index],
+            after.tags[index],
+            after.styles[index],
+        )
+    if values != after.values or tags != after.tags or styles != after.styles:
+        return "another value would change"
     return ""
-
-
-def _holds(event: Event, value: Json) -> bool:
-    if not isinstance(event, ScalarEvent):
-        return False
-    found = read_scalar(event)
-    return same_value(found, value) and isinstance(found, str) == isinstance(value, str)
-
-
-def _same_marks(old: Event, new: Event) -> bool:
-    if old.anchor != new.anchor:
-        return False
-    return isinstance(old, AliasEvent) or bool(old.tag == new.tag)
 
 
 def build(stream: Stream, index: int) -> Json:
@@ -179,23 +235,25 @@ class _Builder:
         self._left = _MAX_NODES
 
     def build(self, index: int, depth: int) -> Json:
-        stream, event = self._stream, self._stream.events[index]
+        stream = self._stream
         self._left -= 1
         if depth > _MAX_DEPTH or self._left < 0:
             raise EditError("this value is too deep or too large to be read", stream.line(index))
-        if isinstance(event, ScalarEvent):
-            return read_scalar(event)
-        if isinstance(event, AliasEvent):
-            return self.build(find_anchor(stream, index), depth + 1)
-        if isinstance(event, SequenceStartEvent):
-            return [self.build(item, depth + 1) for item in stream.items(index)]
-        return {
-            self._key(key): self.build(value, depth + 1)
-            for key, value in stream.pairs(index)
-        }  # fmt: skip
+        match stream.kinds[index]:
+            case Kind.SCALAR:
+                return stream.read(index)
+            case Kind.ALIAS:
+                return self.build(find_anchor(stream, index), depth + 1)
+            case Kind.SEQUENCE:
+                return [self.build(item, depth + 1) for item in stream.items(index)]
+            case _:
+                return {
+                    self._key(key): self.build(value, depth + 1)
+                    for key, value in stream.pairs(index)
+                }  # fmt: skip
 
     def _key(self, index: int) -> str:
-        if isinstance(self._stream.events[index], AliasEvent):
+        if self._stream.kinds[index] is Kind.ALIAS:
             index = find_anchor(self._stream, index)
         text = self._stream.key_text(index)
         if text is None:
@@ -205,11 +263,10 @@ class _Builder:
 
 def find_anchor(stream: Stream, index: int) -> int:
     """The node that the alias at `index` stands for; an unknown anchor raises EditError."""
-    wanted = stream.events[index].anchor
+    wanted = stream.values[index]
     for at in range(index - 1, -1, -1):
-        event = stream.events[at]
-        if isinstance(event, NodeEvent) and not isinstance(event, AliasEvent) and event.anchor == wanted:
+        if stream.anchors[at] == wanted:
             return at
-        if isinstance(event, DocumentStartEvent):
+        if stream.kinds[at] is Kind.DOCUMENT:
             break
     raise EditError(f"the alias *{wanted} has no anchor before it", stream.line(index))

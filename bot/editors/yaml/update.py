@@ -6,15 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from yaml.events import ScalarEvent
-
 from bot.domain.values import Json
 from bot.editors.errors import EditError
 from bot.editors.keys import Update, is_scalar, split_key
 from bot.editors.yaml.create import create_value
 from bot.editors.yaml.locate import Place, locate, not_found
 from bot.editors.yaml.scalars import double_quoted, render_scalar
-from bot.editors.yaml.stream import BOM, STANDARD_TAGS, Stream, compare_streams, parse_stream
+from bot.editors.yaml.stream import BOM, STANDARD_TAGS, Kind, Stream, compare_streams, parse_stream
 
 YamlUpdate = Update
 """One value to write: a dotted key and a JSON scalar (with `create`, any JSON value)."""
@@ -65,8 +63,8 @@ def _create_one(body: str, update: Update) -> str:
     parts = split_key(update.key)
     stream = parse_stream(body)
     place = locate(stream, parts)
-    event = stream.events[place.index] if place.index >= 0 else None
-    if not place.rest and isinstance(event, ScalarEvent) and is_scalar(update.value):
+    is_there = place.index >= 0 and not place.rest and stream.kinds[place.index] is Kind.SCALAR
+    if is_there and is_scalar(update.value):
         return _apply(stream, [_plan(stream, parts, update)])
     return create_value(stream, parts, place, update.value)
 
@@ -79,25 +77,25 @@ def _plan(stream: Stream, parts: list[str], update: Update) -> _Splice:
         raise EditError(
             f"key {update.key!r}: the new value is a list or mapping; only scalars can be written here"
         )
-    event, line = stream.events[place.index], stream.line(place.index)
-    if not isinstance(event, ScalarEvent):
+    line = stream.line(place.index)
+    if stream.kinds[place.index] is not Kind.SCALAR:
         raise EditError(
-            f"key {update.key!r} holds {stream.kind(place.index)}; only scalars are replaced", line
+            f"key {update.key!r} holds {stream.describe(place.index)}; only scalars are replaced", line
         )
     try:
-        return _splice(stream, place, event, update.value)
+        return _splice(stream, place, update.value)
     except ValueError as error:
         raise EditError(f"key {update.key!r}: the new value is {error}", line) from error
 
 
-def _splice(stream: Stream, place: Place, event: ScalarEvent, value: Json) -> _Splice:
-    start, end = stream.start(place.index), stream.end(place.index)
+def _splice(stream: Stream, place: Place, value: Json) -> _Splice:
+    start, end = stream.starts[place.index], stream.end(place.index)
     raw = stream.text[start:end]
     found = _PREFIX.match(raw)
     prefix = found[0] if found else ""
     body = raw[len(prefix) :]
-    prefix = _keep_tag(event, prefix, value, stream.line(place.index))
-    style = event.style if body else None
+    prefix = _keep_tag(stream.tags[place.index], prefix, value, stream.line(place.index))
+    style = stream.styles[place.index] if body else ""
     if style in ("|", ">"):
         return _Splice(place.index, start, end, prefix + _render_block(stream, place, body, value), value)
     rendered = prefix + render_scalar(value, style, flow=place.flow)
@@ -116,13 +114,13 @@ def _gap(stream: Stream, place: Place, start: int, prefix: str) -> str:
     return "" if start == 0 or stream.text[start - 1] in " \t\n[{," else " "
 
 
-def _keep_tag(event: ScalarEvent, prefix: str, value: Json, line: int) -> str:
+def _keep_tag(tag: str | None, prefix: str, value: Json, line: int) -> str:
     """The prefix with a standard tag dropped that the new value would contradict."""
-    if event.tag is None:
+    if tag is None:
         return prefix
-    if event.tag not in STANDARD_TAGS and event.tag != "!":
-        raise EditError(f"the value carries the tag {event.tag}, whose meaning is not known here", line)
-    if isinstance(value, str) and event.tag in ("!", "tag:yaml.org,2002:str"):
+    if tag not in STANDARD_TAGS and tag != "!":
+        raise EditError(f"the value carries the tag {tag}, whose meaning is not known here", line)
+    if isinstance(value, str) and tag in ("!", "tag:yaml.org,2002:str"):
         return prefix
     return _TAG.sub("", prefix, count=1)
 
