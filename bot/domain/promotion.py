@@ -93,6 +93,9 @@ class Promotion:
     reason: str = ""
     attempt: int = 1
     segment: int = 0
+    """How many segments of work were begun; part of each segment's id."""
+    running: str = ""
+    """The segment in flight, `preview` or `fulfil`; empty if none is."""
     preview: int = 0
     """Sequence number of the preview that is in force; 0 before the first."""
     target: Target | None = None
@@ -100,7 +103,13 @@ class Promotion:
     head: CommitId | None = None
     base: CommitId | None = None
     digest: str = ""
+    policy_revision: str = ""
+    """The configuration's revision that the preview in force was made with."""
+    preview_wanted: str = ""
+    """Why a person or an event asked for a new preview; empty if nobody did."""
     merge_commit: CommitId | None = None
+    effects_begun: bool = False
+    """Whether anything outside was touched after the merge; from then on gates no longer hold it."""
     accepted: tuple[str, ...] = ()
     """Digests that an approver accepted by `/apply`."""
     stop: Stop | None = None

@@ -273,8 +273,8 @@ def _warnings(steps: Sequence[StepReport], cut: int) -> list[str]:
     return found
 
 
-def choose_lane(steps: Sequence[StepReport], split: Split) -> tuple[Lane, str]:
-    """What kind of pull request this is, with the reason that a person reads."""
+def choose_lane(steps: Sequence[StepReport], split: Split, *, has_diff: bool) -> tuple[Lane, str]:
+    """What kind of pull request this is, with the reason that a person reads; `has_diff` if its diff is not empty."""
     waiting = [step for step in steps if _applies_later(step)]
     behind = bool(split.deferred.changes)
     acts = [s for s in steps if _is_effect(s)]
@@ -288,9 +288,9 @@ def choose_lane(steps: Sequence[StepReport], split: Split) -> tuple[Lane, str]:
             else ("no value is missing, but the task asks for this order")
         )
         return Lane.COORDINATED, f"Terraform is applied after the merge, then the rest is committed: {why}."
-    if behind or (acts and not split.prepared):
+    if behind or (acts and not has_diff):
         return Lane.EFFECTS, "Nothing is applied, but effects follow the merge."
-    if split.prepared or any(p.changes for p in split.others):
+    if has_diff or any(p.changes for p in split.others):
         return Lane.COMPLETE, "The diff holds the whole change; nothing is applied."
     return Lane.NO_OP, "Everything is already as the Freight asks."
 

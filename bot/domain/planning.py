@@ -1,0 +1,315 @@
+"""What to do next for a Stage: a plain function of what was seen, whose answer carries the reason people read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bot.domain.approvals import Tally
+from bot.domain.files import CommitId
+from bot.domain.freight import Freight
+from bot.domain.github import PullRequest
+from bot.domain.model import ReviewPolicy, Stage
+from bot.domain.promotion import Promotion, State
+from bot.domain.review import Lane, Preview
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One condition of the merge or the apply: whether it is open, and why (not), with a name or a time."""
+
+    name: str
+    open: bool
+    reason: str
+    opens_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a decision about one Stage rests on, read just now.
+
+    `candidate` is the Freight that auto-promotion would take, with `candidate_reason`; `problem` why the Stage's
+    configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
+    `steps_changed` tells that the configuration's steps are not those of the Promotion.
+    """
+
+    now: datetime
+    project: str
+    stage: Stage
+    policy: ReviewPolicy
+    promotion: Promotion | None = None
+    last: Promotion | None = None
+    preview: Preview | None = None
+    pull: PullRequest | None = None
+    tally: Tally | None = None
+    gates: tuple[Gate, ...] = ()
+    candidate: Freight | None = None
+    candidate_reason: str = ""
+    base_changed: tuple[str, ...] = ()
+    steps_changed: bool = False
+    people_commits: tuple[str, ...] = ()
+    check_green: bool = False
+    frozen: str = ""
+    problem: str = ""
+    retry_preview_at: datetime | None = None
+    requests: tuple[str, ...] = field(default=())
+
+
+# -- actions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartPromotion:
+    """Create a Promotion of this Freight."""
+
+    freight: Freight
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakePreview:
+    """Begin a segment that previews and publishes."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Merge the pull request, with this head expected."""
+
+    head: CommitId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginFulfil:
+    """Begin to fulfil what was merged; `merge` is None where there was nothing to merge."""
+
+    merge: CommitId | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueFulfil:
+    """Begin the next segment of a walk that waits."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureSegment:
+    """A segment is in flight: make sure that it is queued (it may have been lost between row and queue)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Merged although a gate was closed: keep everything from running."""
+
+    merge: CommitId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the Promotion."""
+
+    state: State
+    reason: str
+    superseded_by: Freight | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until something happens, at the latest at `until`."""
+
+    reason: str
+    until: datetime | None = None
+
+
+Action = (
+    StartPromotion | MakePreview | Merge | BeginFulfil | ContinueFulfil | EnsureSegment | Hold | End | Wait
+)
+
+
+def plan(seen: Snapshot) -> Action:
+    """The next action for a Stage."""
+    promotion = seen.promotion
+    if promotion is None:
+        return _plan_idle(seen)
+    if promotion.running:
+        return EnsureSegment()
+    match promotion.state:
+        case State.QUEUED:
+            return _plan_queued(seen, promotion)
+        case State.REVIEW:
+            return _plan_review(seen, promotion)
+        case State.HELD:
+            return _plan_held(seen, promotion)
+        case State.STOPPED:
+            return _plan_stopped(promotion)
+        case State.FULFILLING:
+            return _plan_fulfilling(seen, promotion)
+        case _:
+            return _plan_idle(seen)
+
+
+def _plan_idle(seen: Snapshot) -> Action:
+    if seen.problem:
+        return Wait(seen.problem)
+    if seen.frozen:
+        return Wait(f"frozen: {seen.frozen}")
+    last = seen.last
+    if last is not None and last.blocked:
+        return Wait(
+            f"{last.id} failed after its merge: {last.reason}. `/retry` or `/rollback` on its pull request."
+        )
+    if seen.candidate is None:
+        return Wait(seen.candidate_reason or "no newer Freight is available")
+    return StartPromotion(seen.candidate, seen.candidate_reason)
+
+
+def _plan_queued(seen: Snapshot, promotion: Promotion) -> Action:
+    if promotion.cancel_requested:
+        return End(State.ABORTED, "cancelled")
+    if seen.candidate is not None and _supersedes(seen, promotion):
+        return End(State.ABORTED, f"superseded by {seen.candidate.alias}", superseded_by=seen.candidate)
+    if promotion.preview == 0 or promotion.preview_wanted:
+        return MakePreview(promotion.preview_wanted or "a new promotion")
+    if seen.retry_preview_at is not None and seen.retry_preview_at > seen.now:
+        return Wait(promotion.reason, until=seen.retry_preview_at)
+    return MakePreview("tried again")
+
+
+def _plan_review(seen: Snapshot, promotion: Promotion) -> Action:
+    pull, preview = seen.pull, seen.preview
+    if pull is None or preview is None:
+        return MakePreview("its pull request is not to be found")
+    if pull.merged and pull.merge_commit is not None:
+        return _plan_merged(seen, pull.merge_commit)
+    if not pull.open:
+        who = f" by {pull.closed_by}" if pull.closed_by else ""
+        return End(
+            State.ABORTED, f"its pull request was closed{who}: {promotion.freight.alias} is rejected here"
+        )
+    if promotion.cancel_requested:
+        return End(State.ABORTED, "cancelled")
+    if seen.candidate is not None and _supersedes(seen, promotion):
+        return End(State.ABORTED, f"superseded by {seen.candidate.alias}", superseded_by=seen.candidate)
+    stale = _why_preview_again(seen, promotion, pull, preview)
+    if stale:
+        return MakePreview(stale)
+    return _plan_open(seen, pull, preview)
+
+
+def _why_preview_again(seen: Snapshot, promotion: Promotion, pull: PullRequest, preview: Preview) -> str:
+    if promotion.preview_wanted:
+        return promotion.preview_wanted
+    if pull.head != promotion.head:
+        return f"the branch was pushed to: its head is {pull.head[:7]}"
+    if pull.base_branch != preview.target.branch:
+        return f"the pull request was retargeted to {pull.base_branch}"
+    if seen.steps_changed:
+        return "the pipeline's steps changed"
+    if seen.base_changed:
+        return f"{preview.target.branch} changed {', '.join(seen.base_changed[:3])}"
+    if any(a.plan is not None for a in preview.applies) and _is_old(seen, preview):
+        return "the plan is older than the policy allows"
+    if any(p.transient for p in preview.problems) and _is_due(seen.retry_preview_at, seen.now):
+        return "tried again"
+    return ""
+
+
+def _plan_open(seen: Snapshot, pull: PullRequest, preview: Preview) -> Action:
+    if preview.is_red:
+        first = preview.held or preview.problems[0].message
+        return Wait(first, until=seen.retry_preview_at)
+    closed = [gate for gate in seen.gates if not gate.open]
+    if closed:
+        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        return Wait("; ".join(gate.reason for gate in closed), until=until)
+    if not seen.policy.auto_merge:
+        return Wait("ready to merge: a person merges it", until=_expiry(seen, preview))
+    if not seen.check_green:
+        return Wait("the check turns green before the merge", until=seen.now + timedelta(seconds=1))
+    return Merge(pull.head, "the policy merges it: every gate is open")
+
+
+def _plan_merged(seen: Snapshot, merge: CommitId) -> Action:
+    closed = [gate for gate in seen.gates if not gate.open]
+    if seen.preview is not None and seen.preview.is_red:
+        problem = seen.preview.held or seen.preview.problems[0].message
+        return Hold(merge, f"merged while red: {problem}")
+    if closed:
+        return Hold(merge, f"merged although: {'; '.join(gate.reason for gate in closed)}")
+    return BeginFulfil(merge, "merged with every gate open")
+
+
+def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
+    closed = [gate for gate in seen.gates if not gate.open]
+    if promotion.cancel_requested:
+        return End(State.ABORTED, "cancelled after the merge; nothing was applied")
+    if seen.preview is not None and seen.preview.is_red and promotion.digest not in promotion.accepted:
+        return Wait(promotion.reason)
+    if closed and promotion.digest not in promotion.accepted:
+        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        return Wait(f"merged, held: {'; '.join(gate.reason for gate in closed)}", until=until)
+    return BeginFulfil(promotion.merge_commit, "the gates are open now")
+
+
+def _plan_stopped(promotion: Promotion) -> Action:
+    stop = promotion.stop
+    if promotion.cancel_requested:
+        return End(State.ABORTED, "cancelled after it stopped")
+    if stop is None or stop.digest in promotion.accepted:
+        return ContinueFulfil("the new preview was accepted")
+    return Wait(f"stopped: {stop.reason}. `/apply {stop.digest}` by an approver accepts it.")
+
+
+def _plan_fulfilling(seen: Snapshot, promotion: Promotion) -> Action:
+    closed = [gate for gate in seen.gates if not gate.open]
+    if closed and not promotion.effects_begun:
+        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        return Wait("; ".join(gate.reason for gate in closed), until=until)
+    if _is_due(promotion.wake_at, seen.now):
+        return ContinueFulfil("its time has come")
+    return Wait(promotion.reason, until=promotion.wake_at)
+
+
+def _supersedes(seen: Snapshot, promotion: Promotion) -> bool:
+    """Whether newer Freight of the same origin takes over; people's work and approvals are not thrown away."""
+    candidate = seen.candidate
+    if candidate is None or candidate.name == promotion.freight.name or promotion.rollback:
+        return False
+    if (
+        candidate.origin != promotion.freight.origin
+        or candidate.discovered_at <= promotion.freight.discovered_at
+    ):
+        return False
+    if promotion.actor != "lockstep" or seen.people_commits:
+        return False
+    match seen.policy.supersede:
+        case "Always":
+            return True
+        case "Never":
+            return False
+        case _:
+            return seen.tally is None or seen.tally.count == 0
+
+
+def _is_old(seen: Snapshot, preview: Preview) -> bool:
+    return seen.now >= preview.made_at + timedelta(seconds=seen.policy.plan_max_age)
+
+
+def _expiry(seen: Snapshot, preview: Preview) -> datetime | None:
+    if not any(a.plan is not None for a in preview.applies):
+        return None
+    return preview.made_at + timedelta(seconds=seen.policy.plan_max_age)
+
+
+def _is_due(at: datetime | None, now: datetime) -> bool:
+    return at is None or at <= now
+
+
+def is_no_op(preview: Preview) -> bool:
+    """Whether there is nothing to review: no pull request is opened, the rest runs at once."""
+    return preview.lane is Lane.NO_OP and not preview.is_red
