@@ -79,6 +79,30 @@ class StageRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Post:
+    """Something that GitHub shall show: `key` names the place, the newest wish for a place wins.
+
+    `kind` is check, comment, pull, reaction, labels or deployment; `payload` what the outbox needs to post it.
+    Posts of one `lane` (an installation) go out one after the other, lower `rank` first: checks before comments.
+    """
+
+    key: str
+    kind: str
+    lane: str
+    rank: int
+    payload: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class DuePost:
+    """A post that is not out yet; `number` grows with every new wish for its key."""
+
+    post: Post
+    number: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One line of the timeline, shown to people: what happened, to which promotion, and why."""
 
@@ -195,6 +219,20 @@ class PipelineStore(Protocol):
     async def get_pipeline(self) -> tuple[str, Mapping[str, str]] | None: ...
 
 
+class OutboxStore(Protocol):
+    """What GitHub shall show and does not show yet."""
+
+    async def queue_post(self, post: Post) -> bool:
+        """Wish for it; False if the same payload was posted or is queued already for that key."""
+
+    async def list_due_posts(self, now: datetime, limit: int = 100) -> Sequence[DuePost]: ...
+
+    async def finish_post(self, due: DuePost) -> None:
+        """It is out, unless another payload was wished for meanwhile."""
+
+    async def postpone_post(self, due: DuePost, until: datetime, error: str) -> None: ...
+
+
 class CommandStore(Protocol):
     """Commands run once per comment."""
 
@@ -207,6 +245,14 @@ class CommandStore(Protocol):
 
 
 class Store(
-    Deliveries, FreightStore, StageStore, PromotionStore, PlanStore, PipelineStore, CommandStore, Protocol
+    Deliveries,
+    FreightStore,
+    StageStore,
+    PromotionStore,
+    PlanStore,
+    PipelineStore,
+    OutboxStore,
+    CommandStore,
+    Protocol,
 ):
     """The whole database."""

@@ -1,0 +1,60 @@
+"""What people read of a Promotion: one value that the body, the comments, the checks and `/explain` are rendered from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bot.domain.approvals import Tally
+from bot.domain.freight import Freight
+from bot.domain.planning import Gate
+from bot.domain.promotion import Promotion, StepRun
+from bot.domain.review import Preview
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """One Stage of the pipeline as the table shows it; `here` marks the Stage of this pull request."""
+
+    name: str
+    freight: Freight | None
+    since: datetime | None = None
+    verified: bool = False
+    here: bool = False
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How far the walk after the merge is: the journal by alias, the closing words and links."""
+
+    runs: Mapping[str, StepRun] = field(default_factory=dict)
+    log: str = ""
+    release_commit_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionView:
+    """Everything that is said about one Promotion, read just now.
+
+    `current` is the Freight that the Stage has; `page` the address of the bot's own page, empty if there is none;
+    `waiting` says in one sentence what happens next, with a time or a name in it; `write_back` how the release commit
+    reaches the branch.
+    """
+
+    promotion: Promotion
+    preview: Preview | None
+    now: datetime
+    gates: tuple[Gate, ...] = ()
+    tally: Tally | None = None
+    current: Freight | None = None
+    stages: tuple[StageLine, ...] = ()
+    waiting: str = ""
+    page: str = ""
+    write_back: str = ""
+    outcome: Outcome = Outcome()
+    auto_merge: bool = False
+    people_commits: tuple[str, ...] = ()
+    marker: str = ""
+    """The signed machine block, an HTML comment, already rendered."""
