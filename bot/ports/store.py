@@ -14,6 +14,7 @@ from typing import Protocol
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
 from bot.domain.promotion import Promotion, PromotionId, StepRun
 from bot.domain.review import Preview
+from bot.domain.terraform import Output
 from bot.domain.values import Json
 
 
@@ -49,7 +50,11 @@ class DueLook:
 
 @dataclass(frozen=True, slots=True)
 class AppliedState:
-    """The last apply of one Terraform state that we know of. `succeeded` False: its inputs count as never applied."""
+    """The last apply of one Terraform state that we know of. `succeeded` False: its inputs count as never applied.
+
+    `outputs` are those that the state held after it, None if they were not read; of sensitive ones only the name is
+    kept, their value is None.
+    """
 
     state: str
     inputs: str
@@ -57,6 +62,7 @@ class AppliedState:
     promotion: PromotionId
     succeeded: bool
     at: datetime
+    outputs: Mapping[str, Output] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +215,9 @@ class PlanStore(Protocol):
     async def find_applied(self, state: str) -> AppliedState | None: ...
 
     async def record_applied(self, applied: AppliedState) -> None: ...
+
+    async def record_outputs(self, state: str, outputs: Mapping[str, Output]) -> None:
+        """Keep the outputs with the last apply of a state; nothing happens if none is known."""
 
 
 class PipelineStore(Protocol):

@@ -14,7 +14,7 @@ from typing import Protocol
 from bot.domain.files import CommitId
 from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop
-from bot.domain.review import Problem, Record, StepKind, StepReport
+from bot.domain.review import Pin, Problem, Record, StepKind, StepReport
 from bot.domain.values import Value
 from bot.steps.worktree import WorkTree
 
@@ -24,8 +24,11 @@ class StepContext:
     """What a step may know besides its config.
 
     `earlier` are the reports of the steps before it in this walk, `approved` is this step's report in the preview that
-    was approved (fulfil only), `run` what the journal says of it from an earlier pass or attempt (fulfil only).
-    `merge` is the commit that the merge left on the target branch (fulfil only).
+    was approved (fulfil only), `run` what the journal said of it before this pass began, None if it never began (fulfil
+    only): every pass is journaled as begun at `now` without `finished_at`, every answer, RUNNING too, with it.
+    `merge` is the commit that the merge left on the target branch (fulfil only). `pins` maps the place of a checkout to
+    the commit that `git-clone` must use there. `author` is the bot's name and e-mail for commits. `plan_environment`
+    replaces the `env` of plans in a preview of code that nobody entitled has reviewed.
     """
 
     promotion: Promotion
@@ -38,6 +41,21 @@ class StepContext:
     run: StepRun | None = None
     attempt: int = 1
     merge: CommitId | None = None
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    author: tuple[str, str] = ("lockstep", "lockstep@localhost")
+    plan_environment: Mapping[str, Value] | None = None
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether an earlier pass of this attempt began and left no answer: its effect may have happened."""
+        run = self.run
+        return run is not None and run.attempt == self.attempt and run.finished_at is None
+
+    @property
+    def detail(self) -> Mapping[str, Value]:
+        """What the last answered pass of this attempt kept for this one."""
+        run = self.run
+        return run.detail if run is not None and run.attempt == self.attempt else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ work tree, with `/`, and never leave it: neither by `..` nor by a symbolic link.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bot.domain.files import Change, CommitId, Entry, File, Mode
@@ -100,6 +100,8 @@ class Checkout:
     commits: list[LocalCommit] = field(default_factory=list)
     head: CommitId | None = None
     """The last commit object that the walk made (fulfil only), else the pinned commit."""
+    author: tuple[str, str] | None = None
+    """Name and e-mail for commits, where `git-clone` names an author."""
 
     def entry(self, path: str) -> Entry | None:
         """What stands at a path now."""
@@ -247,6 +249,10 @@ class WorkTree:
         if old is not None:
             self._note(cleaned, old)
             self._store(cleaned, None)
+
+    def note_reads(self, paths: Iterable[str]) -> None:
+        """Say that a step depends on paths that it did not read through this tree."""
+        self._reads.update(paths)
 
     def touch(self, path: str) -> None:
         """Say that a step addresses a path although it may not change it."""
