@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from bot.domain.events import ImagePushed
-from bot.payloads.reading import Node, PayloadProblem, read_json
+from bot.payloads.reading import Node, read_json
 
 _MANIFESTS = frozenset(
     {
@@ -44,8 +44,8 @@ def _parse_event(item: Node) -> ImagePushed | None:
         return None
     host, path = item.text("request", "host"), target.text("repository")
     if _HOST.fullmatch(host) is None:
-        raise PayloadProblem(f"{item.path}.request.host", "a host name was expected")
+        raise item.fail("a host name was expected", "request", "host")
     if _PATH.fullmatch(path) is None:
-        raise PayloadProblem(f"{target.path}.repository", "a repository path was expected")
+        raise target.fail("a repository path was expected", "repository")
     digest = target.text("digest", default="")
     return ImagePushed(f"{host.lower()}/{path}", tag, digest if _DIGEST.fullmatch(digest) else "")

@@ -24,7 +24,7 @@ from bot.domain.events import (
 )
 from bot.domain.files import CommitId
 from bot.domain.github import CheckId, CommentId, PullNumber, Repository, User
-from bot.payloads.reading import Node, PayloadProblem, read_json
+from bot.payloads.reading import Node, read_json
 
 _FULL_NAME = re.compile(r"([A-Za-z0-9_.-]{1,100})/([A-Za-z0-9_.-]{1,100})")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -60,10 +60,10 @@ def parse_delivery(event: str, body: bytes, app: AppIdentity) -> Event | None:
 
 
 def read_repository(full_name: Node) -> Repository:
-    """The repository that `owner/name` names; raises PayloadProblem for anything that could not be one."""
+    """The repository that `owner/name` names; raises the problem for anything that could not be one."""
     match = _FULL_NAME.fullmatch(full_name.value) if isinstance(full_name.value, str) else None
     if match is None or {match[1], match[2]} & {".", ".."}:
-        raise PayloadProblem(full_name.path, "owner/name was expected")
+        raise full_name.fail("owner/name was expected")
     return Repository(match[1], match[2])
 
 
@@ -75,9 +75,9 @@ def read_user(node: Node | None) -> User:
 
 
 def read_commit(node: Node) -> CommitId:
-    """A commit id of 40 (SHA-1) or 64 (SHA-256) hex digits; raises PayloadProblem for anything else."""
+    """A commit id of 40 (SHA-1) or 64 (SHA-256) hex digits; raises the problem for anything else."""
     if not isinstance(node.value, str) or _COMMIT.fullmatch(node.value) is None:
-        raise PayloadProblem(node.path, "a commit id was expected")
+        raise node.fail("a commit id was expected")
     return CommitId(node.value)
 
 
@@ -216,10 +216,12 @@ def _parse_repository(root: Node, app: AppIdentity) -> Event | None:  # noqa: AR
     repository = _repository(root)
     before: Repository | None = None
     if (name := root.find("changes", "repository", "name", "from")) is not None:
-        before = read_repository(Node(f"{repository.owner}/{name.value}", name.path))
+        before = read_repository(Node(f"{repository.owner}/{name.value}", name.path, name.problem))
     elif (owner := root.find("changes", "owner", "from")) is not None:
         account = owner.find("user") or owner.at("organization")
-        before = read_repository(Node(f"{account.text('login')}/{repository.name}", owner.path))
+        before = read_repository(
+            Node(f"{account.text('login')}/{repository.name}", owner.path, owner.problem)
+        )
     return RepositoryChanged(repository, action, before)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -35,27 +35,33 @@ class Node:
 
     value: object
     path: str = ""
+    problem: Callable[[str, str], Exception] = PayloadProblem
+    """Makes the error that is raised for a wrong value, from its path and a message."""
+
+    def fail(self, message: str, *keys: str) -> Exception:
+        """The error that says this about this place, or about a place below it."""
+        return self.problem(".".join((self.path, *keys)).lstrip("."), message)
 
     def find(self, *keys: str) -> Node | None:
         """What stands under these keys, None if any of them is missing or null.
 
-        Raises PayloadProblem if something on the way is not an object.
+        Raises the problem if something on the way is not an object.
         """
         node = self
         for key in keys:
             if not isinstance(node.value, dict):
-                raise PayloadProblem(node.path, f"an object was expected, {_kind(node.value)} is there")
+                raise node.fail(f"an object was expected, {_kind(node.value)} is there")
             value = node.value.get(key)
             if value is None:
                 return None
-            node = Node(value, f"{node.path}.{key}" if node.path else key)
+            node = Node(value, f"{node.path}.{key}" if node.path else key, self.problem)
         return node
 
     def at(self, *keys: str) -> Node:
-        """What stands under these keys; raises PayloadProblem if it is missing or null."""
+        """What stands under these keys; raises the problem if it is missing or null."""
         found = self.find(*keys)
         if found is None:
-            raise PayloadProblem(".".join((self.path, *keys)).lstrip("."), "is missing")
+            raise self.fail("is missing", *keys)
         return found
 
     def has(self, *keys: str) -> bool:
@@ -68,7 +74,7 @@ class Node:
         if found is None:
             return default or ""
         if not isinstance(found.value, str):
-            raise PayloadProblem(found.path, f"a string was expected, {_kind(found.value)} is there")
+            raise found.fail(f"a string was expected, {_kind(found.value)} is there")
         return _UNSTORABLE.sub("\ufffd", found.value)
 
     def number(self, *keys: str, default: int | None = None) -> int:
@@ -77,9 +83,9 @@ class Node:
         if found is None:
             return default or 0
         if not isinstance(found.value, int) or isinstance(found.value, bool):
-            raise PayloadProblem(found.path, f"a whole number was expected, {_kind(found.value)} is there")
+            raise found.fail(f"a whole number was expected, {_kind(found.value)} is there")
         if not 0 <= found.value <= _LARGEST:
-            raise PayloadProblem(found.path, "the number is out of range")
+            raise found.fail("the number is out of range")
         return found.value
 
     def boolean(self, *keys: str, default: bool = False) -> bool:
@@ -88,17 +94,16 @@ class Node:
         if found is None:
             return default
         if not isinstance(found.value, bool):
-            raise PayloadProblem(found.path, f"true or false was expected, {_kind(found.value)} is there")
+            raise found.fail(f"true or false was expected, {_kind(found.value)} is there")
         return found.value
 
     def time(self, *keys: str) -> datetime:
-        """An RFC 3339 time, in UTC; raises PayloadProblem if it is missing."""
+        """An RFC 3339 time, in UTC; raises the problem if it is missing."""
         text = self.text(*keys)
-        path = ".".join((self.path, *keys)).lstrip(".")
         try:
             return parse_time(text)
         except ValueError as error:
-            raise PayloadProblem(path, f"{text[:40]!r} is no RFC 3339 time") from error
+            raise self.fail(f"{text[:40]!r} is no RFC 3339 time", *keys) from error
 
     def find_time(self, *keys: str) -> datetime | None:
         """An RFC 3339 time, None if it is missing or empty."""
@@ -113,9 +118,9 @@ class Node:
         if found is None:
             return
         if not isinstance(found.value, list):
-            raise PayloadProblem(found.path, f"a list was expected, {_kind(found.value)} is there")
+            raise found.fail(f"a list was expected, {_kind(found.value)} is there")
         for index, value in enumerate(found.value):
-            yield Node(value, f"{found.path}[{index}]")
+            yield Node(value, f"{found.path}[{index}]", self.problem)
 
     def texts(self, *keys: str) -> dict[str, str]:
         """An object of strings, such as labels; entries that are no strings are left out."""
@@ -123,7 +128,7 @@ class Node:
         if found is None:
             return {}
         if not isinstance(found.value, dict):
-            raise PayloadProblem(found.path, f"an object was expected, {_kind(found.value)} is there")
+            raise found.fail(f"an object was expected, {_kind(found.value)} is there")
         return {
             _UNSTORABLE.sub("\ufffd", key): _UNSTORABLE.sub("\ufffd", value)
             for key, value in found.value.items()
@@ -131,18 +136,18 @@ class Node:
         }
 
 
-def read_json(body: bytes | str) -> Node:
-    """The document that a body holds.
+def read_json(body: bytes | str, problem: Callable[[str, str], Exception] = PayloadProblem) -> Node:
+    """The document that a body holds; `problem` makes the error, from path and message, for all that is read of it.
 
-    Raises PayloadProblem for anything that is no JSON, is nested too deeply to be read, or holds numbers of
+    It is raised for anything that is no JSON, is nested too deeply to be read, or holds numbers of
     absurd length.
     """
     try:
-        return Node(json.loads(body, parse_constant=_refuse_constant))
+        return Node(json.loads(body, parse_constant=_refuse_constant), "", problem)
     except RecursionError as error:
-        raise PayloadProblem("", "the JSON is nested too deeply") from error
+        raise problem("", "the JSON is nested too deeply") from error
     except ValueError as error:
-        raise PayloadProblem("", f"the body is no JSON: {str(error)[:100]}") from error
+        raise problem("", f"the body is no JSON: {str(error)[:100]}") from error
 
 
 def to_json(node: Node) -> Json:
@@ -154,7 +159,7 @@ def to_json(node: Node) -> Json:
         return [to_json(Node(item)) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise PayloadProblem(node.path, f"{_kind(value)} is no JSON value")
+    raise node.fail(f"{_kind(value)} is no JSON value")
 
 
 def parse_time(text: str) -> datetime:
