@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bot.domain import (
+    auto_promotion,
     availability,
     history,
     identity,
