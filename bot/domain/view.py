@@ -1,4 +1,4 @@
-"""What people read of a Promotion: one value that the body, the comments, the checks and `/explain` are rendered from."""
+"""What people read of a Promotion: one value for the body, the comments, the checks and `/explain`."""
 
 from __future__ import annotations
 

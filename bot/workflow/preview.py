@@ -1,0 +1,291 @@
+"""The first walk over a task: everything is looked at, nothing outside is changed.
+
+The answer is one `Preview`: what the pull request holds, what waits until after the merge, and the digest that binds
+both. Sections 1 to 7 of the review gate say what it must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from bot.domain.digest import preview_digest
+from bot.domain.files import CommitId, Entry, File, TreeId
+from bot.domain.model import ReviewPolicy, Step
+from bot.domain.promotion import Promotion, StepStatus, Target
+from bot.domain.review import (
+    ApplyRecord,
+    Pin,
+    Presence,
+    Preview,
+    Problem,
+    Split,
+    StepClass,
+    StepReport,
+)
+from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, split_task
+from bot.domain.values import Unknown, Value, is_tainted
+from bot.ports import Clock, Git, TerminalError, TransientError, Vault
+from bot.steps.contract import Step as StepRunner
+from bot.steps.contract import StepContext, StepResult
+from bot.steps.worktree import Sentinels, WorkTree, inside_path
+from bot.workflow.evaluation import Evaluator, Progress
+
+_TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
+_NOWHERE = Place(Target("", ""), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the target's checkout stands on: the tip *B*, and the merge *N* if people's commits are in it.
+
+    Without `merged` the walk stands on `tip` and *N* is what the prepared change makes of it.
+    """
+
+    place: Place
+    tip: CommitId
+    merged: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Previewer:
+    """Makes previews. `runners` holds every step kind by name."""
+
+    runners: Mapping[str, StepRunner]
+    git: Git
+    vault: Vault
+    clock: Clock
+
+    async def preview(
+        self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator, base: Base | None = None
+    ) -> Preview:
+        """Walk the whole task; raises TerminalError if it has no place for its pull request."""
+        sentinels = Sentinels(self.vault.digest(promotion.id.encode())[:8])
+        walk = _Walk(self, promotion, policy, evaluator, WorkTree(self.git, sentinels), base)
+        await walk.run()
+        return await self._conclude(walk)
+
+    async def _conclude(self, walk: _Walk) -> Preview:
+        promotion, policy = walk.promotion, walk.policy
+        pins = tuple(checkout.pin for checkout in walk.tree.checkouts.values())
+        place = choose_place(walk.reports, pins, policy.review_in) or (
+            walk.base and _place_of(walk.base, pins)
+        )
+        if place is None:
+            why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
+            raise TerminalError(f"the task of {promotion.stage} has no place for its pull request: {why}")
+        tip = await self._tip(walk, place, pins)
+        title = f"prepare {promotion.stage} {promotion.freight.alias}"
+        split = split_task(walk.reports, pins, place, title)
+        tree, differences, held = await self._tree(walk, place, tip, split)
+        lane, reason = choose_lane(walk.reports, split, has_diff=bool(differences))
+        preview = Preview(
+            target=place.target,
+            checkout=place.checkout,
+            base=tip,
+            tree=tree,
+            steps=tuple(walk.reports),
+            split=split,
+            lane=lane,
+            lane_reason=reason,
+            differences=differences,
+            touched=_touched(walk.reports, place.checkout),
+            problems=tuple(_zoned(walk.problems, walk.reports, split.cut)),
+            warnings=split.warnings,
+            origins=dict(walk.tree.sentinels.origins),
+            digest="",
+            made_at=self.clock.now(),
+            pins=pins,
+            held=held,
+        )
+        return replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
+
+    async def _tip(self, walk: _Walk, place: Place, pins: tuple[Pin, ...]) -> CommitId:
+        if walk.base is not None:
+            return walk.base.tip
+        pin = next((p for p in pins if p.path == place.checkout), None)
+        if pin is not None and pin.commit is not None:
+            return pin.commit
+        await self.git.fetch(place.target.url)
+        tip = await self.git.resolve(place.target.url, f"refs/heads/{place.target.branch}")
+        if tip is None:
+            raise TerminalError(
+                f"the branch {place.target.branch} of {place.target.url} does not exist; create it, or set `reviewIn`"
+            )
+        return tip
+
+    async def _tree(
+        self, walk: _Walk, place: Place, tip: CommitId, split: Split
+    ) -> tuple[TreeId, Mapping[str, Entry | None], str]:
+        """The tree after the merge, its differences from the base, and why people's commits are not held."""
+        url = place.target.url
+        written: dict[str, File | None] = {}
+        for commit in split.prepared:
+            written |= {change.path: change.after for change in commit.changes}
+        merged = walk.base.merged if walk.base is not None else None
+        tree = (
+            await self.git.write_tree(url, tip, written)
+            if merged is None
+            else await self._tree_of(url, merged)
+        )
+        differences = {path: after for path, _, after in await self.git.diff(url, tip, tree)}
+        held = _why_not_held(written) if merged is not None and written else ""
+        return tree, differences, held
+
+    async def _tree_of(self, url: str, commit: CommitId) -> TreeId:
+        return (await self.git.read_commit(url, commit)).tree
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk in progress."""
+
+    previewer: Previewer
+    promotion: Promotion
+    policy: ReviewPolicy
+    evaluator: Evaluator
+    tree: WorkTree
+    base: Base | None
+    reports: list[StepReport] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    progress: Progress = field(default_factory=Progress)
+    stopped: bool = False
+
+    async def run(self) -> None:
+        """Walk every step in order; after a failure of the prepared zone the rest is not reached."""
+        for index, step in enumerate(self.promotion.steps):
+            report = await self._report(index, step)
+            self.reports.append(report)
+            self.progress.record(step, report.status, _outputs(report))
+
+    async def _report(self, index: int, step: Step) -> StepReport:
+        blank = self._blank(index, step)
+        if self.stopped:
+            return blank
+        try:
+            wanted = self.evaluator.condition(step, self.progress)
+            if wanted is False:
+                on_failure = "failure(" in step.condition
+                presence = Presence.ON_FAILURE if on_failure else Presence.SKIPPED
+                return replace(blank, presence=presence, status=StepStatus.SKIPPED)
+            conditional = isinstance(wanted, Unknown)
+            config = self.evaluator.config(step, self.progress)
+        except TerminalError as error:
+            return self._failed(blank, Problem(step.alias, str(error)))
+        report = replace(
+            blank,
+            presence=Presence.CONDITIONAL if conditional else Presence.CERTAIN,
+            config=config,
+            tainted=is_tainted(config) and blank.step_class in _TAINTABLE,
+        )
+        return await self._run(report, step, config)
+
+    async def _run(self, report: StepReport, step: Step, config: Value) -> StepReport:
+        if self._waits_for_a_plan(report):
+            return replace(report, status=None)
+        runner = self.previewer.runners[step.uses]
+        self.tree.begin()
+        try:
+            result = await runner.preview(config if isinstance(config, dict) else {}, self._context(step))
+        except TransientError as error:
+            return self._failed(report, Problem(step.alias, str(error), transient=True))
+        except TerminalError as error:
+            return self._failed(report, Problem(step.alias, str(error)))
+        access = await self.tree.end()
+        report = replace(
+            report,
+            status=None if report.presence is Presence.CONDITIONAL else result.status,
+            output=result.output,
+            message=result.message,
+            changes=access.changes,
+            wrote=access.wrote,
+            reads=access.reads,
+            record=result.record,
+        )
+        if result.status in (StepStatus.FAILED, StepStatus.ERRORED):
+            return self._refused(report, result)
+        return report
+
+    def _refused(self, report: StepReport, result: StepResult) -> StepReport:
+        if report.continue_on_error:
+            return report
+        return self._failed(report, result.problem or Problem(report.alias, result.message))
+
+    def _failed(self, report: StepReport, problem: Problem) -> StepReport:
+        """Note the problem; what may still be shown behind it is walked as if the step will succeed one day."""
+        self.problems.append(problem)
+        place = choose_place(self.reports, self._pins(), self.policy.review_in) or _NOWHERE
+        behind = report.step_class is StepClass.INFRA or find_cut(self.reports, place) < len(self.reports)
+        self.stopped = not behind
+        return replace(report, status=StepStatus.FAILED, message=problem.message)
+
+    def _waits_for_a_plan(self, report: StepReport) -> bool:
+        """Whether it reads what a failed plan would have told: its answer is not known, and not asked for."""
+        failed = any(r.step_class is StepClass.INFRA and r.status is StepStatus.FAILED for r in self.reports)
+        return failed and report.step_class is StepClass.INFRA
+
+    def _context(self, step: Step) -> StepContext:
+        return StepContext(
+            promotion=self.promotion,
+            policy=self.policy,
+            alias=step.alias,
+            tree=self.tree,
+            now=self.previewer.clock.now(),
+            earlier=tuple(self.reports),
+            attempt=self.promotion.attempt,
+            pins=self._wanted_pins(),
+        )
+
+    def _wanted_pins(self) -> Mapping[str, Pin]:
+        if self.base is None:
+            return {}
+        place = self.base.place
+        commit = self.base.merged or self.base.tip
+        return {place.checkout: Pin(place.checkout, place.target.url, place.target.branch, commit)}
+
+    def _pins(self) -> tuple[Pin, ...]:
+        return tuple(checkout.pin for checkout in self.tree.checkouts.values())
+
+    def _blank(self, index: int, step: Step) -> StepReport:
+        return StepReport(
+            index=index,
+            alias=step.alias,
+            kind=step.uses,
+            step_class=self.previewer.runners[step.uses].kind.step_class,
+            presence=Presence.NOT_REACHED,
+            status=None,
+            continue_on_error=step.continue_on_error,
+        )
+
+
+def _outputs(report: StepReport) -> Value:
+    """What later expressions see: nothing is known of a step whose outcome is not known."""
+    if report.presence is Presence.CONDITIONAL or (
+        report.status is StepStatus.FAILED and not report.continue_on_error
+    ):
+        return Unknown(f"known after step: {report.alias}")
+    if report.status is None and not report.output:
+        return Unknown(f"known after step: {report.alias}")
+    return dict(report.output)
+
+
+def _touched(reports: list[StepReport], checkout: str) -> frozenset[str]:
+    """All paths inside a checkout that the walk read or wrote, Terraform's inputs included."""
+    paths: set[str] = set()
+    for report in reports:
+        paths |= report.reads | report.wrote
+        if isinstance(report.record, ApplyRecord):
+            paths |= report.record.input_paths
+    inner = (inside_path(checkout, path) for path in paths)
+    return frozenset(path for path in inner if path is not None and path != ".")
+
+
+def _zoned(problems: list[Problem], reports: list[StepReport], cut: int) -> list[Problem]:
+    """Problems with the zone that they stand in: one of the prepared zone leaves nothing to review."""
+    index = {report.alias: report.index for report in reports}
+    return [replace(problem, prepared=index[problem.alias] < cut) for problem in problems]
+
+
+def _why_not_held(written: Mapping[str, File | None]) -> str:
+    names = ", ".join(sorted(written)[:3])
+    return f"the branch does not hold what the task writes to {names}: set it back, or rebuild it with `/promote`"
