@@ -68,9 +68,7 @@ class Previewer:
     async def _conclude(self, walk: _Walk) -> Preview:
         promotion, policy = walk.promotion, walk.policy
         pins = tuple(checkout.pin for checkout in walk.tree.checkouts.values())
-        place = choose_place(walk.reports, pins, policy.review_in) or (
-            walk.base and _place_of(walk.base, pins)
-        )
+        place = walk.base.place if walk.base else choose_place(walk.reports, pins, policy.review_in)
         if place is None:
             why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
             raise TerminalError(f"the task of {promotion.stage} has no place for its pull request: {why}")
