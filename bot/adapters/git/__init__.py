@@ -1,0 +1,5 @@
+"""Git repositories as bare mirrors, by git's plumbing commands."""
+
+from __future__ import annotations
+
+from bot.adapters.git.mirror import GitMirror as GitMirror

@@ -1,0 +1,346 @@
+"""`GitMirror`: the port `Git` on bare mirrors, one per repository address, by plumbing commands alone.
+
+A mirror is made beside its place and renamed into it, so a half-made one is never seen; one that is damaged is made
+anew. Everything that was written here and not pushed is lost with it, and made again by whoever made it: equal
+arguments give equal ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from bot.adapters.git.command import Completed, run
+from bot.adapters.git.environment import check_url, local_environment
+from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
+from bot.adapters.git.objects import (
+    EMPTY_TREE,
+    identity,
+    index_lines,
+    parse_batch,
+    parse_commit,
+    parse_diff,
+    parse_listing,
+)
+from bot.adapters.git.remote import Remote
+from bot.domain.files import CommitId, Entry, File, Mode, TreeId
+from bot.ports import (
+    Commit,
+    Conflicted,
+    Merged,
+    PushOutcome,
+    Signature,
+    TerminalError,
+)
+
+_T = TypeVar("_T")
+
+_REVISION = re.compile(r"^(?!-)(?!.*(\.\.|@\{|//))[^\x00-\x20~^:?*\[\\\x7f]+$")
+"""What may be the name of a branch, tag or ref, or an id (git-check-ref-format)."""
+
+_LISTED_ENTRIES = 300_000
+"""How many entries of listings are kept in memory; a tree's listing never changes."""
+
+_READ_LIMIT = 512 * 1024 * 1024
+"""Bytes that one call may read."""
+
+
+class GitMirror:
+    """The port `Git` on mirrors below `directory`.
+
+    `credentials` is asked for a token before every network operation, with the repository's address; None means
+    that none is needed. The token is used for that operation only. All times are seconds.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        credentials: Callable[[str], Awaitable[str | None]],
+        *,
+        network_timeout: float = 600.0,
+        local_timeout: float = 120.0,
+    ) -> None:
+        self._remote = Remote(directory, credentials, timeout=network_timeout)
+        self._local_timeout = local_timeout
+        self._listings: OrderedDict[tuple[str, str], Mapping[str, Entry]] = OrderedDict()
+
+    # -- the server ------------------------------------------------------------------------------------------
+
+    async def fetch(self, url: str, *refs: str) -> None:
+        """See `Git.fetch`; a ref that the server does not have is removed from the mirror as well."""
+        await self._remote.fetch(check_url(url), refs)
+
+    async def default_branch(self, url: str) -> str:
+        """See `Git.default_branch`."""
+        return await self._remote.default_branch(check_url(url))
+
+    async def push(
+        self, url: str, commit: CommitId | None, branch: str, *, expected: CommitId | None
+    ) -> PushOutcome:
+        """See `Git.push`."""
+        return await self._remote.push(check_url(url), commit, f"refs/heads/{branch}", expected, force=False)
+
+    async def push_tag(self, url: str, commit: CommitId, tag: str, *, force: bool) -> PushOutcome:
+        """See `Git.push_tag`; without `force` an existing tag elsewhere is `Moved`."""
+        return await self._remote.push(check_url(url), commit, f"refs/tags/{tag}", None, force=force)
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    async def resolve(self, url: str, revision: str) -> CommitId | None:
+        """See `Git.resolve`; an abbreviated id needs seven digits and must be unique."""
+        name = revision or await self.default_branch(url)
+        if not _REVISION.match(name):
+            return None
+        candidates = [f"refs/heads/{name}", f"refs/tags/{name}"]
+        if name.startswith("refs/") or re.fullmatch(r"[0-9a-f]{7,40}", name):
+            candidates.append(name)
+        asked = "".join(f"{candidate}^{{commit}}\n" for candidate in candidates)
+
+        async def look() -> CommitId | None:
+            done = await self._git(
+                url, ["cat-file", "--batch-check"], asked.encode(), what=f"looking up {name}"
+            )
+            for line in done.output.decode("utf-8", "replace").splitlines():
+                if re.fullmatch(r"[0-9a-f]{40} commit \d+", line):
+                    return CommitId(line[:40])
+            return None
+
+        return await self._reading(url, look)
+
+    async def list_files(self, url: str, tree: CommitId | TreeId) -> Mapping[str, Entry]:
+        """See `Git.list_files`; listings are kept in memory by id, since they never change."""
+        key = (url, tree)
+        known = self._listings.get(key)
+        if known is not None:
+            self._listings.move_to_end(key)
+            return known
+        if tree == EMPTY_TREE:
+            return {}
+
+        async def look() -> Mapping[str, Entry]:
+            arguments = ["ls-tree", "-r", "-z", "--full-tree", _id(tree)]
+            done = await self._git(url, arguments, what=f"listing {tree}")
+            return MappingProxyType(await asyncio.to_thread(parse_listing, done.output))
+
+        self._listings[key] = listing = await self._reading(url, look)
+        while sum(map(len, self._listings.values())) > _LISTED_ENTRIES and len(self._listings) > 1:
+            self._listings.popitem(last=False)
+        return listing
+
+    async def read_files(self, url: str, entries: Mapping[str, Entry]) -> Mapping[str, File]:
+        """See `Git.read_files`. Raises TerminalError if they are more than 512 MiB together."""
+        wanted = {path: entry for path, entry in entries.items() if entry.mode is not Mode.SUBMODULE}
+        blobs = await self._objects(url, list(dict.fromkeys(entry.blob for entry in wanted.values())))
+        return {path: File(blobs[entry.blob], entry.mode) for path, entry in wanted.items()}
+
+    async def read_commit(self, url: str, commit: CommitId) -> Commit:
+        """See `Git.read_commit`."""
+        return parse_commit(commit, (await self._objects(url, [commit], kind="commit"))[commit])
+
+    async def log(
+        self, url: str, base: CommitId | None, head: CommitId, *, limit: int = 250
+    ) -> Sequence[Commit]:
+        """See `Git.log`."""
+        arguments = ["rev-list", f"--max-count={limit}", _id(head), *([f"^{_id(base)}"] if base else [])]
+
+        async def look() -> list[str]:
+            done = await self._git(url, arguments, what=f"reading the history of {head}")
+            return done.output.decode().split()
+
+        commits = await self._reading(url, look)
+        raw = await self._objects(url, commits, kind="commit")
+        return [parse_commit(CommitId(commit), raw[commit]) for commit in commits]
+
+    async def merge_trees(self, url: str, ours: CommitId, theirs: CommitId) -> Merged | Conflicted:
+        """See `Git.merge_trees`."""
+        arguments = [
+            "merge-tree",
+            "--write-tree",
+            "-z",
+            "--name-only",
+            "--no-messages",
+            _id(ours),
+            _id(theirs),
+        ]
+
+        async def look() -> Merged | Conflicted:
+            done = await self._git(url, arguments, what=f"merging {theirs} into {ours}", fine=(0, 1))
+            tree, *paths = done.output.decode("utf-8", "surrogateescape").rstrip("\0").split("\0")
+            if done.code == 0:
+                return Merged(TreeId(tree))
+            if not re.fullmatch(r"[0-9a-f]{40}", tree):
+                raise failure_of(f"merging {theirs} into {ours}", done)
+            return Conflicted(tuple(dict.fromkeys(path for path in paths if path)))
+
+        return await self._reading(url, look)
+
+    async def diff(
+        self, url: str, before: CommitId | TreeId | None, after: CommitId | TreeId
+    ) -> Sequence[tuple[str, Entry | None, Entry | None]]:
+        """See `Git.diff`."""
+        arguments = ["diff-tree", "-r", "-z", "--no-renames", _id(before or EMPTY_TREE), _id(after)]
+
+        async def look() -> Sequence[tuple[str, Entry | None, Entry | None]]:
+            done = await self._git(url, arguments, what=f"comparing {before} with {after}")
+            return parse_diff(done.output)
+
+        return await self._reading(url, look)
+
+    async def is_ancestor(self, url: str, ancestor: CommitId, descendant: CommitId) -> bool:
+        """See `Git.is_ancestor`."""
+        arguments = ["merge-base", "--is-ancestor", _id(ancestor), _id(descendant)]
+
+        async def look() -> bool:
+            what = f"asking whether {descendant} contains {ancestor}"
+            return (await self._git(url, arguments, what=what, fine=(0, 1))).code == 0
+
+        return await self._reading(url, look)
+
+    # -- writing objects -------------------------------------------------------------------------------------
+
+    async def write_tree(
+        self, url: str, base: CommitId | TreeId | None, changes: Mapping[str, File | None]
+    ) -> TreeId:
+        """See `Git.write_tree`. Raises TerminalError for a path that may not be in a tree."""
+        for path in changes:
+            check_path(path)
+
+        async def write() -> TreeId:
+            mirror = await self._remote.mirror(check_url(url))
+            return await asyncio.to_thread(self._write_tree, mirror, base, changes)
+
+        return await self._reading(url, write)
+
+    def _write_tree(
+        self, mirror: Path, base: CommitId | TreeId | None, changes: Mapping[str, File | None]
+    ) -> TreeId:
+        with tempfile.TemporaryDirectory(dir=mirror, prefix="write-") as scratch:
+            index = Path(scratch) / "index"
+            names: list[str] = []
+            entries: list[tuple[str, Entry | None]] = []
+            for path, file in changes.items():
+                entries.append((path, file.entry if file is not None else None))
+                if file is not None and file.mode is not Mode.SUBMODULE:
+                    names.append(str(Path(scratch) / f"blob-{len(names)}"))
+                    Path(names[-1]).write_bytes(file.data)
+            if names:
+                paths = "".join(f"{name}\n" for name in names).encode()
+                arguments = ["hash-object", "-w", "--no-filters", "--stdin-paths"]
+                self._local(mirror, arguments, paths, what="storing files")
+            if base is not None:
+                self._local(mirror, ["read-tree", _id(base)], index=index, what=f"reading the tree of {base}")
+            lines = index_lines(entries)
+            if lines:
+                arguments = ["update-index", "--add", "--replace", "-z", "--index-info"]
+                self._local(mirror, arguments, lines, index=index, what="making a tree")
+            done = self._local(mirror, ["write-tree"], index=index, what="making a tree")
+        return TreeId(done.output.decode().strip())
+
+    async def commit(
+        self, url: str, tree: TreeId, parents: Sequence[CommitId], message: str, signature: Signature
+    ) -> CommitId:
+        """See `Git.commit`."""
+        who = {**identity(signature, "AUTHOR"), **identity(signature, "COMMITTER")}
+        arguments = ["commit-tree", _id(tree), *(part for p in parents for part in ("-p", _id(p))), "-F", "-"]
+
+        async def write() -> CommitId:
+            done = await self._git(url, arguments, message.encode(), what="making a commit", extra=who)
+            return CommitId(done.output.decode().strip())
+
+        return await self._reading(url, write)
+
+    # -- how commands are run --------------------------------------------------------------------------------
+
+    async def _objects(self, url: str, names: Sequence[str], *, kind: str = "blob") -> Mapping[str, bytes]:
+        if not names:
+            return {}
+        asked = "".join(f"{_id(name)}\n" for name in names).encode()
+
+        async def look() -> Mapping[str, bytes]:
+            sizes = await self._git(
+                url, ["cat-file", "--batch-check=%(objectsize)"], asked, what="reading objects"
+            )
+            total = sum(int(size) for size in sizes.output.split(b"\n") if size.isdigit())
+            if total > _READ_LIMIT:
+                raise TerminalError(
+                    f"The files asked for in {url} are {total} bytes together, more than the {_READ_LIMIT} that can be "
+                    "read at once; name a smaller directory."
+                )
+            done = await self._git(url, ["cat-file", "--batch", "--buffer"], asked, what="reading objects")
+            found: dict[str, bytes] = {}
+            for name, its_kind, content in parse_batch(done.output):
+                if its_kind != kind:
+                    raise GitFailure(
+                        Trouble.MISSING_OBJECT, f"reading {kind} {name}", f"{name} is {its_kind}"
+                    )
+                found[name] = content
+            return found
+
+        return await self._reading(url, look)
+
+    async def _reading(self, url: str, look: Callable[[], Awaitable[_T]]) -> _T:
+        """Look; if the mirror lacks something or is damaged, mend it once and look again."""
+        try:
+            return await look()
+        except GitFailure as failure:
+            mended = await self._remote.mend(check_url(url), failure)
+            if not mended:
+                raise raise_for(failure) from failure
+        try:
+            return await look()
+        except GitFailure as failure:
+            raise raise_for(failure) from failure
+
+    async def _git(
+        self,
+        url: str,
+        arguments: Sequence[str],
+        stdin: bytes | None = None,
+        *,
+        what: str,
+        fine: tuple[int, ...] = (0,),
+        extra: Mapping[str, str] | None = None,
+    ) -> Completed:
+        mirror = await self._remote.mirror(check_url(url))
+        environment = local_environment(mirror) | dict(extra or {})
+        done = await asyncio.to_thread(run, arguments, environment, stdin=stdin, timeout=self._local_timeout)
+        if done.code not in fine:
+            raise failure_of(f"{what} in {url}", done)
+        return done
+
+    def _local(
+        self,
+        mirror: Path,
+        arguments: Sequence[str],
+        stdin: bytes | None = None,
+        *,
+        what: str,
+        index: Path | None = None,
+    ) -> Completed:
+        done = run(arguments, local_environment(mirror, index), stdin=stdin, timeout=self._local_timeout)
+        if done.code != 0:
+            raise failure_of(what, done)
+        return done
+
+
+def check_path(path: str) -> None:
+    """Raises TerminalError unless the path is a plain relative path that git takes into a tree."""
+    parts = path.split("/")
+    bad = any(part in ("", ".", "..") or part.lower() in (".git", "git~1") for part in parts)
+    if bad or "\0" in path or "\n" in path:
+        raise TerminalError(
+            f"The path {path!r} cannot be written to a repository; use a plain relative path."
+        )
+
+
+def _id(name: str) -> str:
+    # What reaches git as an argument is an id and nothing else, so it can never be read as an option.
+    if not re.fullmatch(r"[0-9a-f]{40}", name):
+        raise TerminalError(f"{name!r} is not the id of a git object (40 hex digits).")
+    return name
