@@ -1,0 +1,300 @@
+"""`git-push`: publishes the commits of a checkout on a branch, or as a tag.
+
+Where Kargo rebases textually before each try, a branch that moved here makes the walk begin again on its new tip
+(`rebase_on`), so that edits are made on what is there and compared with what was approved. Only commits for another
+branch than the checkout's own are carried over as they are, path by path, and never where that branch differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.domain.files import CommitId
+from bot.domain.review import PublishRecord, StepClass, StepKind
+from bot.domain.values import Unknown, Value
+from bot.ports import Git, Moved, Pushed, Refused
+from bot.steps.contract import Config as Given
+from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.git_commit import carried_by_merge
+from bot.steps.messages import PREFIX
+from bot.steps.options import Options
+from bot.steps.replay import Conflict, replay
+from bot.steps.worktree import Checkout, clean_path
+
+KIND = StepKind("git-push", StepClass.PUBLISH)
+
+_FORCED_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What is pushed where; at most one of `target_branch`, `generate` and `tag` is given."""
+
+    path: str
+    target_branch: str
+    generate: bool
+    tag: str
+    force: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A checkout and the branch or tag that its head goes to."""
+
+    checkout: Checkout
+    branch: str
+    tag: str
+    force: bool
+    generated: bool
+
+    @property
+    def url(self) -> str:
+        """The repository."""
+        return self.checkout.pin.url
+
+    @property
+    def has_commits(self) -> bool:
+        """Whether the walk committed anything in this checkout."""
+        return bool(self.checkout.commits)
+
+
+def parse(given: Given) -> Config:
+    """The config of the step; raises TerminalError for an unknown address."""
+    options = Options(KIND.name, given)
+    return Config(
+        path=clean_path(options.address("path")),
+        target_branch=options.address("targetBranch"),
+        generate=options.flag("generateTargetBranch"),
+        tag=options.address("tag"),
+        force=options.flag("force"),
+    )
+
+
+def generated_branch(context: StepContext) -> str:
+    """Kargo's name of the branch that `generateTargetBranch` asks for."""
+    return f"kargo/promotion/{context.promotion.id}"
+
+
+def commit_url(url: str, commit: str) -> str:
+    """Where a person sees a commit: GitHub's address for it."""
+    return f"{url.removesuffix('/').removesuffix('.git')}/commit/{commit}"
+
+
+@dataclass(frozen=True, slots=True)
+class GitPush:
+    """Moves a branch to the checkout's head, with a lease on where it was."""
+
+    git: Git
+    name: str = KIND.name
+
+    @property
+    def kind(self) -> StepKind:
+        """A publish; a tag or another branch than the pull request's counts as an act."""
+        return StepKind(self.name, StepClass.PUBLISH)
+
+    async def preview(self, config: Given, context: StepContext) -> StepResult:
+        """Record what would be published."""
+        wanted = parse(config)
+        found = self._destination(wanted, context)
+        if isinstance(found, StepResult):
+            return found
+        record = self._record(wanted, found)
+        if found.has_commits:
+            conflict = await self._find_conflict(found)
+            if conflict:
+                return failed(context.alias, conflict)
+            unknown = Unknown("known after merge: commit")
+            return StepResult(
+                output=_output(found, unknown, Unknown("known after merge: commit URL")), record=record
+            )
+        head = found.checkout.head or ""
+        return StepResult(output=_output(found, head, commit_url(found.url, head)), record=record)
+
+    async def fulfil(self, config: Given, context: StepContext) -> StepResult:
+        """Push; what is there already counts as done."""
+        wanted = parse(config)
+        found = self._destination(wanted, context)
+        if isinstance(found, StepResult):
+            return found
+        if found.checkout.head is None:
+            return failed(
+                context.alias, f"git-push: {wanted.path!r} holds no commit yet; add a git-commit step before"
+            )
+        if found.tag:
+            result = await self._push_tag(found, found.checkout.head, context)
+        elif not found.has_commits and found.branch == found.checkout.pin.branch:
+            head = context.merge if carried_by_merge(found.checkout, context) else found.checkout.head
+            result = _done(found, head or found.checkout.head, "nothing to push")
+        else:
+            result = await self._push_branch(found, found.checkout.head, context)
+        return _with_record(result, self._record(wanted, found))
+
+    # -- where -------------------------------------------------------------------------------------------------
+
+    def _destination(self, wanted: Config, context: StepContext) -> Destination | StepResult:
+        checkout = context.tree.checkout_at(wanted.path)
+        if wanted.tag:
+            return Destination(checkout, "", wanted.tag, force=False, generated=False)
+        branch = generated_branch(context) if wanted.generate else wanted.target_branch or checkout.pin.branch
+        if not branch:
+            return failed(
+                context.alias,
+                f"git-push: {wanted.path!r} is a checkout of {checkout.pin.url} by tag or commit, so it has no branch; "
+                "name one with targetBranch",
+            )
+        return Destination(
+            checkout, branch, "", force=wanted.force or wanted.generate, generated=wanted.generate
+        )
+
+    def _record(self, wanted: Config, found: Destination) -> PublishRecord:
+        return PublishRecord(
+            checkout=wanted.path,
+            url=found.url,
+            branch=found.branch,
+            commits=len(found.checkout.commits),
+            tag=found.tag,
+            generated=found.generated,
+        )
+
+    async def _find_conflict(self, found: Destination) -> str:
+        """Why the commits could not be carried over to another branch as it stands, empty if they can."""
+        if found.tag or found.force or found.branch == found.checkout.pin.branch:
+            return ""
+        tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
+        if tip is None or tip == found.checkout.pin.commit:
+            return ""
+        base = found.checkout.pin.commit
+        if base is not None and await self.git.is_ancestor(found.url, tip, base):
+            return ""
+        clashes = await replay(self.git, found.checkout, tip)
+        return _conflict(found, clashes) if isinstance(clashes, Conflict) else ""
+
+    # -- doing it ----------------------------------------------------------------------------------------------
+
+    async def _push_tag(self, found: Destination, head: CommitId, context: StepContext) -> StepResult:
+        await self.git.fetch(found.url)
+        there = await self.git.resolve(found.url, f"refs/tags/{found.tag}")
+        if there == head:
+            return _done(found, head, "the tag is there already")
+        outcome = await self.git.push_tag(found.url, head, found.tag, force=False)
+        match outcome:
+            case Pushed():
+                return _done(found, head, f"pushed tag {found.tag}")
+            case Moved(tip=tip):
+                return failed(
+                    context.alias,
+                    f"git-push: the tag {found.tag!r} exists in {found.url} at {(tip or there or '')[:12]}; "
+                    "a tag is never moved, choose another name",
+                )
+            case Refused(message=message):
+                return failed(context.alias, _refused(found, message))
+
+    async def _push_branch(self, found: Destination, head: CommitId, context: StepContext) -> StepResult:
+        await self.git.fetch(found.url)
+        for _ in range(_FORCED_TRIES):
+            tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
+            if tip is not None and await self._is_there(found, head, tip, context):
+                return _done(found, head, "the branch has it already")
+            pushed = await self._aim(found, head, tip)
+            if isinstance(pushed, Conflict):
+                return failed(context.alias, _conflict(found, pushed))
+            commit, expected = pushed
+            outcome = await self.git.push(found.url, commit, found.branch, expected=expected)
+            match outcome:
+                case Pushed():
+                    found.checkout.head = commit
+                    return _done(found, commit, f"pushed to {found.branch}")
+                case Refused(message=message):
+                    return failed(context.alias, _refused(found, message))
+                case Moved(tip=moved):
+                    answer = await self._moved(found, head, moved, context)
+                    if answer is not None:
+                        return answer
+        return failed(
+            context.alias,
+            f"git-push: the branch {found.branch!r} of {found.url} moved before each of {_FORCED_TRIES} tries; "
+            "somebody else writes to it all the time, say /retry when it is quiet",
+        )
+
+    async def _aim(
+        self, found: Destination, head: CommitId, tip: CommitId | None
+    ) -> tuple[CommitId, CommitId | None] | Conflict:
+        """The commit to push and the lease to push it with."""
+        if found.force:
+            return head, tip
+        if found.branch == found.checkout.pin.branch:
+            return head, found.checkout.pin.commit
+        if tip is None or await self.git.is_ancestor(found.url, tip, head):
+            return head, tip
+        replayed = await replay(self.git, found.checkout, tip)
+        return replayed if isinstance(replayed, Conflict) else (replayed, tip)
+
+    async def _moved(
+        self, found: Destination, head: CommitId, tip: CommitId | None, context: StepContext
+    ) -> StepResult | None:
+        """What a lost lease means; None to try again."""
+        await self.git.fetch(found.url)
+        if tip is not None and await self._is_there(found, head, tip, context):
+            return _done(found, head, "the branch has it already")
+        if found.force or found.branch != found.checkout.pin.branch:
+            return None
+        if tip is None:
+            return failed(
+                context.alias,
+                f"git-push: the branch {found.branch!r} of {found.url} was deleted meanwhile; restore it, then /retry",
+            )
+        return StepResult(message=f"{found.branch} moved to {tip[:12]}", rebase_on=tip)
+
+    async def _is_there(
+        self, found: Destination, head: CommitId, tip: CommitId, context: StepContext
+    ) -> bool:
+        """Whether the branch holds our commit, or one that an earlier run of the same step made on another base."""
+        if not found.has_commits:
+            return tip == head
+        if await self.git.is_ancestor(found.url, head, tip):
+            return True
+        ours = (await self.git.read_commit(found.url, head)).trailers.get(f"{PREFIX}Step")
+        for commit in await self.git.log(found.url, found.checkout.pin.commit, tip):
+            named = commit.trailers.get(f"{PREFIX}Promotion"), commit.trailers.get(f"{PREFIX}Step")
+            if named == (context.promotion.id, ours):
+                found.checkout.head = commit.id
+                return True
+        return False
+
+
+def _output(found: Destination, commit: Value, url: Value) -> dict[str, Value]:
+    branch: dict[str, Value] = {} if found.tag else {"branch": found.branch}
+    return {"commit": commit, "commitURL": url, **branch}
+
+
+def _done(found: Destination, commit: CommitId, message: str) -> StepResult:
+    # An earlier run may have pushed the same change on another base; its commit is the one that is public.
+    public = found.checkout.head if found.has_commits and found.checkout.head else commit
+    return StepResult(output=_output(found, public, commit_url(found.url, public)), message=message)
+
+
+def _with_record(result: StepResult, record: PublishRecord) -> StepResult:
+    return StepResult(
+        status=result.status,
+        output=result.output,
+        message=result.message,
+        record=record,
+        problem=result.problem,
+        rebase_on=result.rebase_on,
+    )
+
+
+def _refused(found: Destination, message: str) -> str:
+    what = f"the tag {found.tag!r}" if found.tag else f"the branch {found.branch!r}"
+    return (
+        f"git-push: {found.url} refuses the push to {what}: {message.strip()}. Let the App bypass the rule, or set "
+        "writeBack: PullRequest in the ReviewPolicy so that the release commit goes by a pull request"
+    )
+
+
+def _conflict(found: Destination, conflict: Conflict) -> str:
+    paths = ", ".join(conflict.paths[:5]) + (" and more" if len(conflict.paths) > 5 else "")
+    return (
+        f"git-push: the commits of {found.checkout.pin.path!r} do not fit on the branch {found.branch!r} of "
+        f"{found.url}, which holds something else in {paths}; check out that branch and edit it, or set force: true"
+    )
