@@ -89,7 +89,7 @@ class ManifestCode:
 
     code: str
     app_id: int
-    created_at: str
+    expires_at: str
     used: bool = False
     id: int = 0
 

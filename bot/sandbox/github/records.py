@@ -276,6 +276,7 @@ class Intent:
 
     repo_id: int
     number: int
+    old_sha: str
     new_sha: str
     method: str
     user_id: int

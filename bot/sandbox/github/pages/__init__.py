@@ -2,7 +2,10 @@
 
 from starlette.routing import BaseRoute
 
+from bot.sandbox.github.world import World
 
-def page_routes(github: object) -> list[BaseRoute]:
-    """The routes of all pages; `github` is the `bot.sandbox.github.app.GitHub` they show."""
+
+def page_routes(world: World) -> list[BaseRoute]:
+    """The routes of all pages that show this world."""
+    del world
     return []
