@@ -51,5 +51,6 @@ class Application:
     """Pairs of type and message."""
     unhealthy: tuple[str, ...] = ()
     auto_sync: bool = False
+    auto_prune: bool = False
     url: str = ""
     raw_sources: tuple[Json, ...] = ()
