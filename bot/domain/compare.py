@@ -1,0 +1,92 @@
+"""Whether what would be committed is the approved patch with its holes filled (section 8 of the review gate)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.domain.files import Change, File
+
+_SCALAR = r"[^\r\n]*?"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which the actual patch is not the approved one."""
+
+    path: str
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: approved {self.expected}, now {self.actual}"
+
+
+def compare_patch(
+    approved: Sequence[Change], actual: Sequence[Change], origins: Mapping[str, str]
+) -> tuple[Difference, ...]:
+    """How an actual patch differs from the approved one.
+
+    `origins` maps the sentinels of the approved patch to what they stand for; a sentinel takes any text of one line.
+    Files, modes, and every known byte must be equal.
+    """
+    wanted = {change.path: change for change in approved}
+    got = {change.path: change for change in actual}
+    found: list[Difference] = []
+    for path in sorted(set(wanted) | set(got)):
+        if path not in got:
+            found.append(Difference(path, "a change", "none"))
+        elif path not in wanted:
+            found.append(Difference(path, "no change", "a change"))
+        else:
+            found.extend(_compare_file(path, wanted[path], got[path], origins))
+    return tuple(found)
+
+
+def _compare_file(
+    path: str, wanted: File | None, got: File | None, origins: Mapping[str, str]
+) -> list[Difference]:
+    if wanted is None or got is None:
+        if wanted is got:
+            return []
+        return [
+            Difference(path, "removed" if wanted is None else "kept", "removed" if got is None else "kept")
+        ]
+    if wanted.mode is not got.mode:
+        return [Difference(path, f"mode {wanted.mode}", f"mode {got.mode}")]
+    if wanted.data == got.data:
+        return []
+    return _compare_lines(path, _text(wanted).split("\n"), _text(got).split("\n"), origins)
+
+
+def _compare_lines(
+    path: str, wanted: list[str], got: list[str], origins: Mapping[str, str]
+) -> list[Difference]:
+    if len(wanted) != len(got):
+        return [Difference(path, f"{len(wanted)} lines", f"{len(got)} lines")]
+    found = []
+    for number, (line, actual) in enumerate(zip(wanted, got, strict=True), start=1):
+        if line != actual and not _fits(line, actual, origins):
+            shown = line
+            for sentinel, origin in origins.items():
+                shown = shown.replace(sentinel, f"<{origin}>")
+            found.append(Difference(f"{path}:{number}", shown.strip(), actual.strip()))
+    return found
+
+
+def _fits(line: str, actual: str, origins: Mapping[str, str]) -> bool:
+    """Whether a line is the approved one with its holes filled; quotes may come or go round a filled hole."""
+    if not any(sentinel in line for sentinel in origins):
+        return False
+    pattern = re.escape(line)
+    for sentinel in origins:
+        pattern = pattern.replace(re.escape(sentinel), _SCALAR)
+    if re.fullmatch(pattern, actual):
+        return True
+    quoted = pattern.replace(_SCALAR, f"[\"']?{_SCALAR}[\"']?")
+    return re.fullmatch(quoted, actual) is not None
+
+
+def _lines(file: File) -> list[str]:
+    return file.data.decode("utf-8", "surrogateescape").split("\n")

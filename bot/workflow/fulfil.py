@@ -1,0 +1,372 @@
+"""The second walk: after the merge every step is walked again, and what was approved is done.
+
+Steps before the cut keep what the preview found, since their bytes are in the merged tree; the rest runs for real, is
+journaled before and after, and is compared with what was approved (section 8 of the review gate). The walk can be
+begun again at any time: work trees are made anew, finished effects are not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from bot.domain.compare import compare_patch
+from bot.domain.digest import DIGEST_LENGTH, canonical
+from bot.domain.files import Change, CommitId
+from bot.domain.model import ReviewPolicy, Step
+from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
+from bot.domain.review import CommitRecord, Pin, Preview, PublishRecord, StepClass, StepReport
+from bot.domain.values import Value
+from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
+from bot.steps.contract import Step as StepRunner
+from bot.steps.contract import StepContext, StepResult
+from bot.steps.worktree import Sentinels, WorkTree, inside_path
+from bot.workflow.evaluation import Evaluator, Progress
+from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
+
+_KEPT = (StepClass.INFRA, StepClass.ACT, StepClass.PUBLISH, StepClass.NOTE, StepClass.WAIT, StepClass.READ)
+_BAD = (StepStatus.FAILED, StepStatus.ERRORED, StepStatus.ABORTED)
+_ERROR_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be fulfilled: the Promotion, its approved preview, and the commit that the merge left.
+
+    Without a merge (nothing to review) the walk stands on the commits that the preview pinned.
+    """
+
+    promotion: Promotion
+    policy: ReviewPolicy
+    preview: Preview
+    merge: CommitId | None
+    author: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fulfiller:
+    """Walks merged promotions. `runners` holds every step kind by name."""
+
+    runners: Mapping[str, StepRunner]
+    git: Git
+    store: Store
+    vault: Vault
+    clock: Clock
+
+    async def fulfil(self, task: Task, evaluator: Evaluator) -> Finished | Waiting | Stopped:
+        """Walk until the end, a wait or a stop; a branch that moves meanwhile is walked again on its new tip."""
+        base = task.merge
+        for _ in range(10):
+            runs = dict(await self.store.list_steps(task.promotion.id))
+            sentinels = Sentinels(self.vault.digest(task.promotion.id.encode())[:8])
+            walk = _Walk(self, task, evaluator, WorkTree(self.git, sentinels), runs, base)
+            outcome = await walk.run()
+            if not isinstance(outcome, Moved):
+                return outcome
+            lost = await self._lost(task, outcome.tip)
+            if lost:
+                return Stopped(Stop(f"merge reverted: {lost}", digest=""))
+            base = outcome.tip
+        return Waiting("", "the branch moves faster than we can push", 30.0)
+
+    async def _lost(self, task: Task, tip: CommitId) -> str:
+        """Why the tip no longer holds the prepared change, empty if it does."""
+        url = task.preview.target.url
+        files = await self.git.list_files(url, tip)
+        for path, entry in task.preview.differences.items():
+            if files.get(path) != entry:
+                return f"{path} is no longer what was merged"
+        return ""
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One pass over the steps."""
+
+    fulfiller: Fulfiller
+    task: Task
+    evaluator: Evaluator
+    tree: WorkTree
+    runs: dict[str, StepRun]
+    base: CommitId | None
+    progress: Progress = field(default_factory=Progress)
+    reports: list[StepReport] = field(default_factory=list)
+    worst: StepStatus = StepStatus.SUCCEEDED
+    reason: str = ""
+
+    async def run(self) -> Finished | Waiting | Stopped | Moved:
+        """Walk every step in order."""
+        for index, step in enumerate(self.task.promotion.steps):
+            approved = self.task.preview.steps[index]
+            outcome = await self._step(step, approved)
+            if not isinstance(outcome, StepReport):
+                return outcome
+            self.reports.append(outcome)
+            self.progress.record(step, outcome.status, dict(outcome.output))
+            self._weigh(step, outcome)
+        state = {
+            StepStatus.FAILED: State.FAILED,
+            StepStatus.ERRORED: State.ERRORED,
+            StepStatus.ABORTED: State.ABORTED,
+        }
+        return Finished(state.get(self.worst, State.SUCCEEDED), self.reason, self._release_commit())
+
+    async def _step(self, step: Step, approved: StepReport) -> StepReport | Waiting | Stopped | Moved:
+        kept = await self._prepared(step, approved)
+        if kept is not None:
+            return kept
+        run = self.runs.get(step.alias)
+        if run is not None and self._is_kept(step, approved, run):
+            return replace(approved, status=run.status, output=run.output, message=run.message)
+        try:
+            if self.evaluator.condition(step, self.progress) is not True:
+                return replace(approved, status=StepStatus.SKIPPED, output={}, message="", changes=())
+            config = self.evaluator.config(step, self.progress)
+        except TerminalError as error:
+            return await self._close(step, approved, StepResult(StepStatus.ERRORED, message=str(error)))
+        stop = await self._compare(step, approved)
+        if stop is not None:
+            return Stopped(stop)
+        return await self._execute(step, approved, config)
+
+    # -- the prepared zone ---------------------------------------------------------------------------------------
+
+    async def _prepared(self, step: Step, approved: StepReport) -> StepReport | None:
+        """The report of a step of the prepared zone, its bytes restored where they are not in the merge."""
+        if approved.index >= self.task.preview.split.cut or step.uses == "git-clone":
+            return None
+        match approved.step_class:
+            case StepClass.COMMIT if not self._is_public(approved):
+                return None
+            case StepClass.COMMIT | StepClass.PUBLISH if approved.status is not StepStatus.SKIPPED:
+                merged: Mapping[str, Value] = {**approved.output, "commit": self.task.merge or ""}
+                return replace(approved, status=StepStatus.SUCCEEDED, output=merged)
+            case StepClass.WAIT | StepClass.NOTE:
+                return None
+            case StepClass.INFRA if approved.status is None or step.uses == "tf-apply":
+                return None
+            case StepClass.EDIT:
+                await self._restore(approved)
+        return approved
+
+    def _is_public(self, approved: StepReport) -> bool:
+        """Whether a commit of the prepared zone was published by the merge."""
+        record = approved.record
+        if not isinstance(record, CommitRecord):
+            return True
+        later = self.task.preview.steps[approved.index : self.task.preview.split.cut]
+        return any(
+            isinstance(s.record, PublishRecord) and s.record.checkout == record.checkout for s in later
+        )
+
+    async def _restore(self, approved: StepReport) -> None:
+        """Write what an edit of the prepared zone wrote, unless the merge holds that path."""
+        checkout = self.task.preview.checkout
+        for change in approved.changes:
+            inside = inside_path(checkout, change.path)
+            if inside is not None and inside in self.task.preview.differences:
+                continue
+            if change.after is None:
+                await self.tree.delete(change.path)
+            else:
+                await self.tree.write(change.path, change.after.data, mode=change.after.mode)
+
+    # -- the deferred zone -----------------------------------------------------------------------------------------
+
+    def _is_kept(self, step: Step, approved: StepReport, run: StepRun) -> bool:
+        """Whether the journal's answer stands: edits and clones are made anew, a handler runs once per attempt."""
+        if run.finished_at is None or run.status not in (StepStatus.SUCCEEDED, StepStatus.SKIPPED, *_BAD):
+            return False
+        if approved.step_class not in _KEPT or step.uses == "git-clone" or approved.wrote:
+            return False
+        handler = "failure(" in step.condition or "always(" in step.condition
+        same_attempt = run.attempt == self.task.promotion.attempt
+        return same_attempt if handler or run.status in _BAD else True
+
+    async def _compare(self, step: Step, approved: StepReport) -> Stop | None:
+        """Before a deferred commit: is it the approved patch with its holes filled?"""
+        if approved.step_class is not StepClass.COMMIT or not isinstance(approved.record, CommitRecord):
+            return None
+        actual = await self.tree.staged(approved.record.checkout)
+        wanted = self._wanted(approved.record)
+        differences = compare_patch(wanted, actual, self.task.preview.origins)
+        if not differences:
+            return None
+        digest = self._digest(actual)
+        if digest in self.task.promotion.accepted:
+            return None
+        return Stop(
+            f"{step.alias} would commit something else than was approved",
+            digest,
+            tuple(str(difference) for difference in differences),
+        )
+
+    def _wanted(self, record: CommitRecord) -> list[Change]:
+        """The approved patch less what the merge holds already."""
+        split = self.task.preview.split
+        if record.checkout != self.task.preview.checkout:
+            return list(record.changes)
+        deferred = {change.path for change in split.deferred.changes}
+        files = self.tree.checkout_at(record.checkout).files
+        return [
+            change
+            for change in record.changes
+            if change.path in deferred and files.get(change.path) != (change.after and change.after.entry)
+        ]
+
+    def _digest(self, changes: tuple[Change, ...]) -> str:
+        text = canonical([[c.path, c.after.data.hex() if c.after is not None else None] for c in changes])
+        return self.fulfiller.vault.digest(text)[:DIGEST_LENGTH]
+
+    async def _execute(
+        self, step: Step, approved: StepReport, config: Value
+    ) -> StepReport | Waiting | Stopped | Moved:
+        runner = self.fulfiller.runners[step.uses]
+        now = self.fulfiller.clock.now()
+        before = self.runs.get(step.alias)
+        begun = self._begin(step, before, now)
+        await self.fulfiller.store.begin_step(self.task.promotion.id, begun)
+        self.tree.begin()
+        try:
+            result = await runner.fulfil(
+                config if isinstance(config, dict) else {}, self._context(step, approved, before)
+            )
+        except TransientError as error:
+            return await self._again(step, approved, begun, str(error), error.retry_after)
+        except TerminalError as error:
+            result = StepResult(StepStatus.ERRORED, message=str(error))
+        if result.stop is not None:
+            await self._finish(
+                replace(begun, status=StepStatus.RUNNING, message=result.stop.reason, detail=result.detail)
+            )
+            return Stopped(result.stop)
+        if result.rebase_on is not None:
+            return Moved(result.rebase_on)
+        if result.status is StepStatus.RUNNING:
+            return await self._running(step, approved, begun, result)
+        if result.status is StepStatus.ERRORED and begun.errors + 1 < self._threshold(step):
+            return await self._again(step, approved, begun, result.message, None)
+        return await self._close(step, approved, result)
+
+    def _begin(self, step: Step, before: StepRun | None, now: datetime) -> StepRun:
+        attempt = self.task.promotion.attempt
+        if before is not None and before.attempt == attempt:
+            return replace(
+                before, status=StepStatus.RUNNING, begun_at=before.begun_at or now, finished_at=None
+            )
+        return StepRun(step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=now)
+
+    def _context(self, step: Step, approved: StepReport, before: StepRun | None) -> StepContext:
+        return StepContext(
+            promotion=self.task.promotion,
+            policy=self.task.policy,
+            alias=step.alias,
+            tree=self.tree,
+            now=self.fulfiller.clock.now(),
+            earlier=tuple(self.reports),
+            approved=approved,
+            run=before,
+            attempt=self.task.promotion.attempt,
+            merge=self.task.merge,
+            pins=self._pins(),
+            author=self.task.author,
+        )
+
+    def _pins(self) -> Mapping[str, Pin]:
+        """Published branches where they are now, everything else where the preview pinned it."""
+        preview = self.task.preview
+        pins = {pin.path: pin for pin in preview.pins}
+        place = pins.get(preview.checkout)
+        if place is not None and self.base is not None:
+            pins[preview.checkout] = replace(place, commit=self.base, created=False)
+        return pins
+
+    async def _running(
+        self, step: Step, approved: StepReport, begun: StepRun, result: StepResult
+    ) -> StepReport | Waiting:
+        now = self.fulfiller.clock.now()
+        limit = (
+            step.retry.timeout
+            if step.retry.timeout is not None
+            else self.fulfiller.runners[step.uses].kind.timeout
+        )
+        started = begun.begun_at or now
+        if limit and now - started > timedelta(seconds=limit):
+            message = f"{step.alias} did not finish within {limit:.0f} s: {result.message}"
+            return await self._close(
+                step, approved, replace(result, status=StepStatus.ERRORED, message=message)
+            )
+        await self._finish(
+            replace(begun, status=StepStatus.RUNNING, message=result.message, detail=result.detail, errors=0)
+        )
+        return Waiting(
+            step.alias, result.message, result.retry_after if result.retry_after is not None else 10.0
+        )
+
+    async def _again(
+        self, step: Step, approved: StepReport, begun: StepRun, message: str, retry_after: float | None
+    ) -> StepReport | Waiting:
+        """The world may answer later: ask again, up to the step's time limit or an hour."""
+        now = self.fulfiller.clock.now()
+        limit = step.retry.timeout or self.fulfiller.runners[step.uses].kind.timeout or 3600.0
+        if now - (begun.begun_at or now) > timedelta(seconds=limit):
+            return await self._close(step, approved, StepResult(StepStatus.ERRORED, message=message))
+        await self._finish(
+            replace(begun, status=StepStatus.RUNNING, message=message, errors=begun.errors + 1)
+        )
+        pause = min(_ERROR_PAUSE * 2 ** min(begun.errors, 6), 300.0)
+        return Waiting(step.alias, message, retry_after if retry_after is not None else pause)
+
+    def _threshold(self, step: Step) -> int:
+        if step.retry.error_threshold is not None:
+            return step.retry.error_threshold
+        return self.fulfiller.runners[step.uses].kind.error_threshold
+
+    async def _close(self, step: Step, approved: StepReport, result: StepResult) -> StepReport:
+        """Journal a step's end."""
+        before = self.runs.get(step.alias)
+        begun = self._begin(step, before, self.fulfiller.clock.now())
+        access = await self.tree.end()
+        status = result.status or StepStatus.SUCCEEDED
+        log = result.problem.log if result.problem is not None else ""
+        detail: Mapping[str, Value] = {**result.detail, "log": log} if log else result.detail
+        await self._finish(
+            replace(
+                begun, status=status, message=result.message, output=result.output, detail=detail, errors=0
+            )
+        )
+        return replace(
+            approved,
+            status=status,
+            output=result.output,
+            message=result.message,
+            changes=access.changes,
+            record=result.record or approved.record,
+        )
+
+    async def _finish(self, run: StepRun) -> None:
+        finished = replace(run, finished_at=self.fulfiller.clock.now())
+        self.runs[run.alias] = finished
+        await self.fulfiller.store.finish_step(self.task.promotion.id, finished)
+
+    def _weigh(self, step: Step, report: StepReport) -> None:
+        order = [
+            StepStatus.SUCCEEDED,
+            StepStatus.SKIPPED,
+            StepStatus.ABORTED,
+            StepStatus.FAILED,
+            StepStatus.ERRORED,
+        ]
+        status = report.status or StepStatus.SUCCEEDED
+        if not step.continue_on_error and order.index(status) > order.index(self.worst):
+            self.worst = status
+            if status in _BAD:
+                self.reason = f"{step.alias}: {report.message}"
+
+    def _release_commit(self) -> CommitId | None:
+        place = self.task.preview.checkout
+        checkout = self.tree.checkouts.get(place)
+        if checkout is None or checkout.head is None or checkout.head == checkout.pin.commit:
+            return None
+        return checkout.head
