@@ -45,8 +45,9 @@ def compare_patch(
 
 
 def _compare_file(
-    path: str, wanted: File | None, got: File | None, origins: Mapping[str, str]
+    path: str, approved: Change, actual: Change, origins: Mapping[str, str]
 ) -> list[Difference]:
+    wanted, got = approved.after, actual.after
     if wanted is None or got is None:
         if wanted is got:
             return []
@@ -57,7 +58,32 @@ def _compare_file(
         return [Difference(path, f"mode {wanted.mode}", f"mode {got.mode}")]
     if wanted.data == got.data:
         return []
-    return _compare_lines(path, _text(wanted).split("\n"), _text(got).split("\n"), origins)
+    if approved.before == actual.before:
+        return _compare_lines(path, _lines(wanted), _lines(got), origins)
+    # The file has changed elsewhere since: what counts is that the same lines become the same lines.
+    mine, theirs = _edits(approved), _edits(actual)
+    removed = _compare_lines(path, mine.removed, theirs.removed, {})
+    return removed or _compare_lines(path, mine.added, theirs.added, origins)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edits:
+    """The lines that a change takes out and puts in, in order."""
+
+    removed: list[str]
+    added: list[str]
+
+
+def _edits(change: Change) -> _Edits:
+    before = _lines(change.before) if change.before is not None else []
+    after = _lines(change.after) if change.after is not None else []
+    removed: list[str] = []
+    added: list[str] = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            removed += before[i1:i2]
+            added += after[j1:j2]
+    return _Edits(removed, added)
 
 
 def _compare_lines(
