@@ -7,11 +7,13 @@ False, or None, when somebody else was first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from bot.domain.auto_promotion import Hold
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
+from bot.domain.history import FreightCollection
 from bot.domain.promotion import Promotion, PromotionId, StepRun
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
@@ -71,17 +73,18 @@ class StageRecord:
 
     project: str
     stage: str
-    history: tuple[tuple[FreightName, ...], ...] = ()
-    """Collections of Freight names, newest first, at most ten."""
-    holds: tuple[FreightOrigin, ...] = ()
-    """Origins whose auto-promotion is on hold."""
-    hold_reason: str = ""
+    history: tuple[FreightCollection, ...] = ()
+    """What it had, newest first, at most ten."""
+    holds: Mapping[FreightOrigin, Hold] = field(default_factory=dict)
+    """Origins whose auto-promotion waits for a person."""
     frozen: str = ""
     """Why the Stage is frozen, empty if it is not."""
     quarantine: tuple[FreightName, ...] = ()
     differs: str = ""
     """Why the Stage differs from its Freight, empty if it does not."""
-    metadata: Mapping[str, Json] | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    since: datetime | None = None
+    """Since when it has its present Freight."""
 
 
 @dataclass(frozen=True, slots=True)
