@@ -1,0 +1,153 @@
+"""Durable execution: named work that is done once, one at a time per key, and taken up again after a crash.
+
+This is the only module that knows dbos. It is used as a queue with recovery: one unit of work is one workflow with
+one step, and what the work has done so far is told by our own tables, which every unit reads before it acts. So a
+unit may run twice, and a half-done one goes on where its records end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from dbos import DBOS, DBOSConfig, Serializer, SetEnqueueOptions, SetWorkflowID, _serialization
+
+from bot.ports import TerminalError
+
+WORKFLOW_VERSION = "1"
+"""Pinned, so that new code takes up the work of old code; raised only when old work cannot be taken up."""
+
+LOOKS = "looks"
+SEGMENTS = "segments"
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[str], Awaitable[None]]
+"""What does one kind of work; its argument is a text of the caller's."""
+
+
+class JsonSerializer(Serializer):
+    """JSON in dbos's journal; nothing is ever unpickled."""
+
+    def name(self) -> str:
+        """What rows are tagged with."""
+        return "lockstep_json_1"
+
+    def serialize(self, data: Any) -> str:
+        """JSON text; an error is kept as its type and message."""
+        return json.dumps(data, default=_encode_error, separators=(",", ":"))
+
+    def deserialize(self, serialized_data: str) -> Any:
+        """What `serialize` was given; errors come back as RuntimeError."""
+        return json.loads(serialized_data, object_hook=_decode_error)
+
+
+def _encode_error(value: object) -> object:
+    if isinstance(value, BaseException):
+        return {"$error": f"{type(value).__name__}: {value}"}
+    raise TypeError(f"{type(value).__name__} cannot be journaled")
+
+
+def _decode_error(value: dict[str, Any]) -> object:
+    return RuntimeError(value["$error"]) if set(value) == {"$error"} else value
+
+
+def _refuse_pickle(_self: object, _data: str) -> Any:
+    raise ValueError("pickled rows are refused: whoever can write the database could run code")
+
+
+_handlers: dict[str, Handler] = {}
+_draining = asyncio.Event()
+
+
+@DBOS.workflow(name="lockstep_work")
+async def _work(kind: str, argument: str) -> None:
+    await DBOS.run_step_async({"name": kind}, _step, kind, argument)
+
+
+async def _step(kind: str, argument: str) -> None:
+    """The worker: whatever a handler lets rise is our bug; it is logged, and the next look tries again."""
+    if _draining.is_set():
+        # Parked: the row stays pending and is taken up by the next process.
+        await asyncio.Event().wait()
+    try:
+        await _handlers[kind](argument)
+    except Exception:
+        log.exception("work failed", extra={"kind": kind, "argument": argument})
+
+
+@dataclass(slots=True)
+class Engine:
+    """The running engine; make one with `start`."""
+
+    guard: IO[str] | None
+
+    async def submit(self, queue: str, kind: str, argument: str, *, work_id: str, key: str) -> None:
+        """Have work done once under this id, alone among the work of its key. Durable when it returns."""
+        with SetWorkflowID(work_id), SetEnqueueOptions(queue_partition_key=key):
+            await DBOS.enqueue_workflow_async(queue, _work, kind, argument)
+
+    async def is_finished(self, work_id: str) -> bool:
+        """Whether work of that id has ended, however it ended."""
+        status = await DBOS.get_workflow_status_async(work_id)
+        return status is not None and status.status in ("SUCCESS", "ERROR", "CANCELLED")
+
+    async def stop(self) -> None:
+        """Let running work end its step, start no more, and leave."""
+        _draining.set()
+        await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=5)
+        if self.guard is not None:
+            self.guard.close()
+
+
+async def start(url: str, handlers: Mapping[str, Handler], *, executor: str = "lockstep", poll: float = 0.1) -> Engine:
+    """Start the engine on a database and take up what a dead process left.
+
+    Raises TerminalError if another process works on the same SQLite file.
+    """
+    _serialization.DefaultSerializer.deserialize = _refuse_pickle  # type: ignore[method-assign, assignment]
+    guard = _prepare_sqlite(Path(url.removeprefix("sqlite:///"))) if url.startswith("sqlite:///") else None
+    _handlers.clear()
+    _handlers.update(handlers)
+    _draining.clear()
+    DBOS(
+        config=DBOSConfig(
+            name="lockstep",
+            system_database_url=url,
+            application_version=WORKFLOW_VERSION,
+            executor_id=executor,
+            serializer=JsonSerializer(),
+            log_level="WARNING",
+            enable_otlp=False,
+            max_executor_threads=16,
+            sys_db_pool_size=8,
+        )
+    )
+    DBOS.launch()
+    for queue in (LOOKS, SEGMENTS):
+        await DBOS.register_queue_async(
+            queue, partition_concurrency=1, polling_interval_sec=poll, on_conflict="always_update"
+        )
+    return Engine(guard)
+
+
+def _prepare_sqlite(path: Path) -> IO[str]:
+    """Make sure that we are alone on the file, and that readers do not block writers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    guard = path.with_name(path.name + ".lock").open("a+")
+    try:
+        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        guard.close()
+        raise TerminalError(f"another process works on {path}; stop it, or use PostgreSQL for several") from error
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
+    return guard
