@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bot.domain.files import File
 from bot.domain.values import Json, Value
 
 
@@ -75,6 +76,12 @@ class Plan:
     result: str
     resource_lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Address of a resource to file (relative to the directory) and line, as far as known."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """What the digest is made of: a name that a person can read to a keyed hash (see `plan_parts`)."""
+    backend: str = ""
+    """The type of the backend, `local` if the configuration names none."""
+    state_in_tree: bool = False
+    """Whether the state is a file of the checked-out tree, which an apply changes and the caller must commit."""
 
     @property
     def changes(self) -> tuple[ResourceChange, ...]:
@@ -88,8 +95,10 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither resources nor outputs change."""
-        return not self.changes and not any(o.action is not Action.NO_OP for o in self.outputs)
+        """Whether neither resources nor outputs change, and nothing is only imported or moved in the state."""
+        if self.changes or any(o.action is not Action.NO_OP for o in self.outputs):
+            return False
+        return not any(r.importing or r.moved_from for r in self.resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +146,15 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The apply succeeded; `result` is Terraform's closing sentence(s), `text` the masked log."""
+    """The apply succeeded; `result` is Terraform's closing sentence(s), `text` the masked log.
+
+    `state_files` are the files of the tree that hold the state, if it is kept there: path in the checkout to new
+    content. They are to be committed, or the state is lost. They are never shown.
+    """
 
     result: str
     text: str
+    state_files: Mapping[str, File] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +166,15 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Terraform said no; `text` is the masked log, bounded. `partial` if an apply may have changed something."""
+    """Terraform said no; `text` is the masked log, bounded. `partial` if an apply may have changed something.
+
+    `state_files` as in `Applied`.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     text: str
     partial: bool = False
+    state_files: Mapping[str, File] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -184,10 +202,14 @@ class StalePlan:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The run was stopped by time limit, cancel or drain; an apply may have changed something."""
+    """The run was stopped by time limit, cancel or drain; an apply may have changed something.
+
+    `state_files` as in `Applied`.
+    """
 
     reason: str
     partial: bool = False
+    state_files: Mapping[str, File] = field(default_factory=dict)
 
 
 PlanOutcome = Planned | Failed | StateLocked | Interrupted
