@@ -26,8 +26,9 @@ class Wanted:
 
     `acceptable_revisions` holds our commit and its descendants that leave the Application's paths as they are; empty
     means that the revision does not matter. `repo_url` names which sources that is about. `asked_at` is when we
-    asked for a refresh, by Argo CD's clock as far as it is known: nothing that was compared before counts. `settle` and `grace` are seconds: how long all must
-    stay good, and how long Degraded is watched before it is a failure.
+    asked for a refresh, by Argo CD's clock as far as it is known: nothing that was compared before counts.
+    `settle` and `grace` are seconds: how long all must stay good, and how long Degraded is watched before it is a
+    failure.
     """
 
     asked_at: datetime

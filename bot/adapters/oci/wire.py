@@ -1,0 +1,92 @@
+"""Plain HTTP underneath the registry adapter: bounded in concurrency and size, its failures told apart by status."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+
+import httpx
+
+from bot.adapters.oci.manifests import MANIFEST_TYPES
+from bot.ports import TerminalError, TransientError
+
+_RETRY = 30.0
+_RATE_RETRY = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response whose body was read within its cap; `url` is where it came from after redirects."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    url: str
+
+
+class Wire:
+    """Sends requests, with and without verification of certificates; used within `async with`."""
+
+    def __init__(self, *, concurrent: int, timeout: float) -> None:
+        self._places = asyncio.Semaphore(concurrent)
+        self._timeout = timeout
+        self._stack = AsyncExitStack()
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+
+    async def __aenter__(self) -> Wire:
+        for insecure in (False, True):
+            client = httpx.AsyncClient(
+                timeout=self._timeout, verify=not insecure, follow_redirects=True, max_redirects=5
+            )
+            self._clients[insecure] = await self._stack.enter_async_context(client)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        self._clients = {}
+        await self._stack.aclose()
+
+    async def send(
+        self, method: str, url: str, *, cap: int, insecure: bool, headers: dict[str, str]
+    ) -> Answer:
+        """One answer of any status below 500 but 429.
+
+        Raises TransientError for the others and for a broken line, TerminalError for a body larger than `cap` bytes.
+        httpx takes the `Authorization` header off when a registry redirects to the host of its blobs.
+        """
+        body = bytearray()
+        try:
+            async with (
+                self._places,
+                self._clients[insecure].stream(method, url, headers=headers) as response,
+            ):
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > cap:
+                        raise TerminalError(f"the answer to {method} {url} is larger than {cap} bytes")
+        except httpx.HTTPError as error:
+            what = str(error) or type(error).__name__
+            raise TransientError(f"{method} {url} failed: {what}", retry_after=_RETRY) from error
+        answer = Answer(response.status_code, response.headers, bytes(body), str(response.url))
+        if answer.status == 429 or answer.status >= 500:
+            default = _RATE_RETRY if answer.status == 429 else _RETRY
+            raise TransientError(
+                f"the registry answered {answer.status} to {method} {url}",
+                retry_after=_read_wait(answer.headers.get("retry-after", ""), default),
+            )
+        return answer
+
+
+def manifest_headers() -> dict[str, str]:
+    """Headers of a request for a manifest of any type that we can read."""
+    return {"Accept": ", ".join(MANIFEST_TYPES)}
+
+
+def _read_wait(text: str, default: float) -> float:
+    return float(text) if text.isascii() and text.isdigit() else default
