@@ -61,6 +61,11 @@ class Regex:
     def __repr__(self) -> str:
         return f"Regex({self.pattern!r})"
 
+    @property
+    def size(self) -> int:
+        """The number of states; one character of a text costs at most work in proportion to it."""
+        return len(self._program)
+
     def search(self, text: str) -> bool:
         """Whether the pattern matches anywhere in the text."""
         state = self._state(frozenset({self._start}), "begin")
