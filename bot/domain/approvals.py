@@ -54,12 +54,12 @@ class Tally:
 
 def count_approvals(
     reviews: Sequence[Review],
-    head: CommitId,
+    heads: Sequence[CommitId],
     rule: Approvals,
     excluded: Mapping[str, str],
     standings: Mapping[str, Standing],
 ) -> Tally:
-    """Count the reviews of a head against a rule.
+    """Count the reviews against a rule; those of any head that carries the digest in force count.
 
     `excluded` maps logins (lower case) to the reason why their review never counts: the requester, commit authors.
     `standings` holds every reviewer's; who is missing has no access. The destroy rule is filled in by the caller.
@@ -68,7 +68,7 @@ def count_approvals(
     objections = []
     latest = _latest(reviews)
     for review in latest:
-        verdict = _judge(review, head, rule.from_, excluded, standings)
+        verdict = _judge(review, heads, rule.from_, excluded, standings)
         if verdict is not None:
             verdicts.append(verdict)
         if review.state is ReviewState.CHANGES_REQUESTED and _entitled(review.user, rule.from_, standings):
@@ -124,7 +124,7 @@ def _latest(reviews: Sequence[Review]) -> list[Review]:
 
 def _judge(
     review: Review,
-    head: CommitId,
+    heads: Sequence[CommitId],
     allowed: Sequence[str],
     excluded: Mapping[str, str],
     standings: Mapping[str, Standing],

@@ -81,7 +81,7 @@ def _holds_objects(item: object) -> bool:
             return dataclasses.is_dataclass(item)
 
 
-def encode_value(value: Value) -> Json:
+def encode_value(value: Value | Mapping[str, Value]) -> Json:
     """A value with marks as JSON. Raises CodecError for a sensitive value: it is never stored."""
     match value:
         case Unknown():

@@ -101,6 +101,10 @@ class Promotion:
     target: Target | None = None
     pull: PullNumber | None = None
     head: CommitId | None = None
+    heads: tuple[CommitId, ...] = ()
+    """Heads that carry the digest in force: an approval of any of them counts."""
+    own_commits: tuple[CommitId, ...] = ()
+    """Commits of the promotion branch that the App made; all others are people's."""
     base: CommitId | None = None
     digest: str = ""
     policy_revision: str = ""
