@@ -66,9 +66,7 @@ def read_manifest(node: Node, content_type: str) -> Index | Manifest:
         return Index(node.texts("annotations"), tuple(child for child in children if child is not None))
     config = node.find("config")
     is_image = config is not None and config.text("mediaType", default="") in _CONFIG_TYPES
-    return Manifest(
-        node.texts("annotations"), config.text("digest") if config is not None and is_image else ""
-    )
+    return Manifest(node.texts("annotations"), _read_digest(config) if config and is_image else "")
 
 
 def read_config(node: Node) -> ImageConfig:
