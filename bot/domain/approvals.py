@@ -68,9 +68,7 @@ def count_approvals(
     objections = []
     latest = _latest(reviews)
     for review in latest:
-        verdict = _judge(review, heads, rule.from_, excluded, standings)
-        if verdict is not None:
-            verdicts.append(verdict)
+        verdicts.append(_judge(review, heads, rule.from_, excluded, standings))
         if review.state is ReviewState.CHANGES_REQUESTED and _entitled(review.user, rule.from_, standings):
             objections.append(review.user.login)
     counted = [v.login for v in verdicts if v.counted]
@@ -128,7 +126,7 @@ def _judge(
     allowed: Sequence[str],
     excluded: Mapping[str, str],
     standings: Mapping[str, Standing],
-) -> Verdict | None:
+) -> Verdict:
     login = review.user.login
     if review.state is ReviewState.CHANGES_REQUESTED:
         return Verdict(login, counted=False, reason="asks for changes")
@@ -136,10 +134,9 @@ def _judge(
         return Verdict(login, counted=False, reason="was dismissed")
     if review.user.bot:
         return Verdict(login, counted=False, reason="is a bot")
-    if review.commit != head:
-        return Verdict(
-            login, counted=False, reason=f"approved {(review.commit or '?')[:7]}, not the head {head[:7]}"
-        )
+    if review.commit not in heads:
+        seen, newest = (review.commit or "?")[:7], heads[-1][:7] if heads else "?"
+        return Verdict(login, counted=False, reason=f"approved {seen}, not the head {newest}")
     if login.lower() in excluded:
         return Verdict(login, counted=False, reason=excluded[login.lower()])
     if not _login_entitled(login, allowed, standings):

@@ -1,0 +1,159 @@
+"""What a preview puts on GitHub: the promotion branch and its pull request.
+
+Everything here is done by looking first, so that a second run after a crash ends in the same branch, the same commits
+and the same pull request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bot.domain.files import Change, CommitId, TreeId
+from bot.domain.promotion import Promotion
+from bot.domain.review import PreparedCommit, Preview
+from bot.ports import Git, GitHub, Moved, Refused, Signature, TerminalError, TransientError
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Title and body of the pull request, already rendered and within GitHub's limits."""
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Writes promotion branches and opens pull requests. `author` is the bot's name and e-mail."""
+
+    git: Git
+    github: GitHub
+    author: tuple[str, str]
+
+    async def publish_branch(
+        self, promotion: Promotion, preview: Preview, people: tuple[CommitId, ...], marker: str
+    ) -> Promotion:
+        """Make the branch's head carry the preview's digest; the answer knows head, heads and our commits.
+
+        A branch with only our commits is built anew on the base. People's commits are never overwritten: the digest
+        then goes into an empty commit on top of theirs.
+        """
+        url = preview.target.url
+        await self.git.fetch(url)
+        tip = await self.git.resolve(url, f"refs/heads/{promotion.branch}")
+        if people and tip is not None:
+            return await self._on_top(promotion, preview, tip, marker)
+        if tip is not None and tip == promotion.head and promotion.digest == preview.digest:
+            return promotion
+        chain = await self._build(promotion, preview, marker)
+        if tip != chain[-1]:
+            await self._push(url, promotion.branch, chain[-1], expected=tip)
+        return replace(
+            promotion,
+            head=chain[-1],
+            heads=(chain[-1],),
+            own_commits=tuple(chain),
+            base=preview.base,
+            digest=preview.digest,
+            preview=promotion.preview,
+        )
+
+    async def open(self, promotion: Promotion, preview: Preview, texts: Texts) -> Promotion:
+        """Open the pull request, or adopt the open one of the branch."""
+        repository = self.github.repository_of(preview.target.url)
+        if repository is None:
+            raise TerminalError(
+                f"{preview.target.url} is not on the GitHub that the App lives on, so no pull request can be opened"
+            )
+        pull = await self.github.open_pull_request(
+            repository,
+            head_branch=promotion.branch,
+            base_branch=preview.target.branch,
+            title=texts.title,
+            body=texts.body,
+        )
+        return replace(promotion, pull=pull.number, target=preview.target)
+
+    async def close(self, promotion: Promotion) -> None:
+        """Close the pull request and delete the branch, if they are still there."""
+        if promotion.target is None:
+            return
+        repository = self.github.repository_of(promotion.target.url)
+        if repository is not None and promotion.pull is not None:
+            pull = await self.github.get_pull_request(repository, promotion.pull)
+            if pull.open:
+                await self.github.update_pull_request(repository, promotion.pull, state="closed")
+        await self.delete_branch(promotion)
+
+    async def delete_branch(self, promotion: Promotion) -> None:
+        """Delete the promotion branch if it is where we last saw it; people's later pushes keep it alive."""
+        if promotion.target is None or promotion.head is None:
+            return
+        await self.git.fetch(promotion.target.url)
+        tip = await self.git.resolve(promotion.target.url, f"refs/heads/{promotion.branch}")
+        if tip == promotion.head:
+            await self.git.push(promotion.target.url, None, promotion.branch, expected=tip)
+
+    async def _on_top(self, promotion: Promotion, preview: Preview, tip: CommitId, marker: str) -> Promotion:
+        if promotion.digest == preview.digest:
+            heads = promotion.heads if tip in promotion.heads else (*promotion.heads, tip)
+            return replace(promotion, head=tip, heads=heads, base=preview.base)
+        message = _with_trailers(
+            f"preview of {promotion.stage} {promotion.freight.alias}", promotion, preview, marker
+        )
+        read = await self.git.read_commit(preview.target.url, tip)
+        head = await self.git.commit(preview.target.url, read.tree, [tip], message, self._signature(preview))
+        await self._push(preview.target.url, promotion.branch, head, expected=tip)
+        return replace(
+            promotion,
+            head=head,
+            heads=(head,),
+            own_commits=(*promotion.own_commits, head),
+            base=preview.base,
+            digest=preview.digest,
+        )
+
+    async def _build(self, promotion: Promotion, preview: Preview, marker: str) -> list[CommitId]:
+        url, signature = preview.target.url, self._signature(preview)
+        title = f"prepare {promotion.stage} {promotion.freight.alias}"
+        commits = list(preview.split.prepared) or [PreparedCommit(_empty_title(promotion), ())]
+        parent, chain = preview.base, []
+        tree = (await self.git.read_commit(url, parent)).tree
+        for number, commit in enumerate(commits, start=1):
+            tree = await self._write(url, tree, commit.changes)
+            message = commit.message or title
+            if number == len(commits):
+                message = _with_trailers(message, promotion, preview, marker)
+            parent = await self.git.commit(url, tree, [parent], message, signature)
+            chain.append(parent)
+        return chain
+
+    async def _write(self, url: str, tree: TreeId, changes: tuple[Change, ...]) -> TreeId:
+        return await self.git.write_tree(url, tree, {c.path: c.after for c in changes}) if changes else tree
+
+    async def _push(self, url: str, branch: str, commit: CommitId, *, expected: CommitId | None) -> None:
+        match await self.git.push(url, commit, branch, expected=expected):
+            case Moved(tip=tip):
+                raise TransientError(f"{branch} moved to {tip} while it was written; it is looked at again")
+            case Refused(message=message):
+                raise TerminalError(f"the push of {branch} to {url} was refused: {message}")
+
+    def _signature(self, preview: Preview) -> Signature:
+        return Signature(*self.author, at=preview.made_at.replace(microsecond=0))
+
+
+def _empty_title(promotion: Promotion) -> str:
+    return f"promote {promotion.freight.alias} to {promotion.stage}"
+
+
+def _with_trailers(message: str, promotion: Promotion, preview: Preview, marker: str) -> str:
+    """The message with the trailers that bind the head to its preview."""
+    trailers = [
+        f"Lockstep-Freight: {promotion.freight.name}",
+        f"Lockstep-Stage: {promotion.project}/{promotion.stage}",
+        f"Lockstep-Promotion: {promotion.id}",
+        f"Lockstep-Preview: {preview.digest}",
+    ]
+    if marker:
+        trailers.append(f"Lockstep-Marker: {marker}")
+    return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n"
