@@ -36,6 +36,7 @@ from bot.ports.terraform import Terraform, TerraformRun
 from bot.ports.world import (
     ArgoCD,
     Clock,
+    ConfigSource,
     Dns,
     Http,
     HttpRequest,
@@ -71,6 +72,7 @@ __all__ = [
     "ArgoCD",
     "Clock",
     "Commit",
+    "ConfigSource",
     "Conflicted",
     "Delivery",
     "Dns",

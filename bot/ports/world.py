@@ -134,3 +134,10 @@ class Dns(Protocol):
 
     async def resolve(self, name: str) -> tuple[str, ...]:
         """Canonical name and addresses, empty if it does not resolve."""
+
+
+class ConfigSource(Protocol):
+    """Where the pipeline's files come from. Raises TransientError and TerminalError."""
+
+    async def read(self) -> tuple[str, Mapping[str, str]]:
+        """The revision (a commit, or a hash of the contents) and the files by path."""

@@ -107,7 +107,9 @@ class Engine:
             self.guard.close()
 
 
-async def start(url: str, handlers: Mapping[str, Handler], *, executor: str = "lockstep", poll: float = 0.1) -> Engine:
+async def start(
+    url: str, handlers: Mapping[str, Handler], *, executor: str = "lockstep", poll: float = 0.1
+) -> Engine:
     """Start the engine on a database and take up what a dead process left.
 
     Raises TerminalError if another process works on the same SQLite file.
@@ -146,7 +148,9 @@ def _prepare_sqlite(path: Path) -> IO[str]:
         fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         guard.close()
-        raise TerminalError(f"another process works on {path}; stop it, or use PostgreSQL for several") from error
+        raise TerminalError(
+            f"another process works on {path}; stop it, or use PostgreSQL for several"
+        ) from error
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()

@@ -1,0 +1,83 @@
+"""The configuration in force: read from its source, the last good one kept when the newest is broken."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from bot.domain.model import Pipeline, ProjectConfig, ReviewPolicy, Stage
+from bot.domain.patterns import matches_selector
+from bot.domain.problems import ConfigProblem, Severity
+from bot.ports import ConfigSource, Store
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[Mapping[str, str], str], "tuple[Pipeline, tuple[ConfigProblem, ...]]"]
+"""Files by path and a revision to a pipeline and every problem that it has."""
+
+
+@dataclass(slots=True)
+class Configuration:
+    """The pipeline that decisions rest on. `problems` are those of the newest revision, good or not."""
+
+    source: ConfigSource
+    store: Store
+    load: Load
+    pipeline: Pipeline = field(default_factory=Pipeline)
+    problems: tuple[ConfigProblem, ...] = ()
+    newest: str = ""
+    """The newest revision that was read; differs from `pipeline.revision` while it is broken."""
+
+    async def refresh(self) -> bool:
+        """Read the source again; True if another revision came into force. Raises what the source raises."""
+        revision, files = await self.source.read()
+        if revision == self.newest:
+            return False
+        self.newest = revision
+        pipeline, self.problems = self.load(files, revision)
+        if any(p.severity is Severity.ERROR and not p.stage for p in self.problems):
+            log.error(
+                "the newest configuration is broken",
+                extra={"revision": revision, "problems": len(self.problems)},
+            )
+            return await self._fall_back()
+        await self.store.save_pipeline(revision, files)
+        self.pipeline = replace(pipeline, revision=revision)
+        return True
+
+    async def _fall_back(self) -> bool:
+        """Put the last good configuration in force if none is yet."""
+        if self.pipeline.revision:
+            return False
+        stored = await self.store.get_pipeline()
+        if stored is None:
+            return False
+        revision, files = stored
+        pipeline, _ = self.load(files, revision)
+        self.pipeline = replace(pipeline, revision=revision)
+        return True
+
+    def stage(self, project: str, name: str) -> Stage | None:
+        """A Stage of the pipeline in force."""
+        return self.pipeline.stages.get((project, name))
+
+    def project_config(self, project: str) -> ProjectConfig | None:
+        """The project's policies."""
+        return self.pipeline.project_configs.get(project)
+
+    def policy(self, stage: Stage) -> ReviewPolicy:
+        """The first ReviewPolicy of the project that selects the Stage, else the defaults."""
+        for policy in self.pipeline.review_policies:
+            if policy.metadata.namespace in ("", stage.metadata.namespace) and matches_selector(
+                policy.selector, stage.metadata.name, stage.metadata.labels
+            ):
+                return policy
+        return ReviewPolicy()
+
+    def problem_of(self, project: str, stage: str) -> str:
+        """Why a Stage cannot be carried out, with its place; empty if it can."""
+        for problem in self.problems:
+            if problem.severity is Severity.ERROR and problem.stage in (stage, f"{project}/{stage}"):
+                return f"{problem.path}:{problem.line}: {problem.message}"
+        return ""
