@@ -1,0 +1,6 @@
+"""A simulated Argo CD: its REST API, its life cycle of Applications, and a page that shows them."""
+
+from bot.sandbox.argocd.argocd import ArgoCD
+from bot.sandbox.argocd.controller import ArgoFaults, Timing
+
+__all__ = ["ArgoCD", "ArgoFaults", "Timing"]
