@@ -40,7 +40,12 @@ class Inputs:
     async def to_run(
         self, context: StepContext, *, lock: bool, environment: Mapping[str, Value] | None = None
     ) -> TerraformRun:
-        """The run that these inputs make, with their files and opened secrets."""
+        """The run that these inputs make, with their files and opened secrets.
+
+        Raises TerminalError if anything of it is unknown: that never reaches Terraform.
+        """
+        if self.unknown:
+            raise TerminalError(f"{', '.join(self.unknown)} is not known yet, so Terraform cannot be run")
         given = dict(self.config.environment) if environment is None else dict(environment)
         plain, secret = split_environment(given)
         for number, (_, value) in enumerate(self.config.variables):
