@@ -1,0 +1,460 @@
+"""An expression compiled to nested closures, and evaluated with marks.
+
+`compile_expression` is cached by source. Evaluating costs a few microseconds per operator; loops, texts and lists
+are paid for from the budget of `meter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from bot.domain.values import Sensitive, Unknown, Value
+from bot.expressions.builtins import TABLE, call_builtin
+from bot.expressions.convert import to_value
+from bot.expressions.equality import float_or_int
+from bot.expressions.errors import BudgetExceededError, ExpressionError
+from bot.expressions.frame import Code, Frame, Run
+from bot.expressions.kinds import check_binary, check_bool, check_unary, result_kind
+from bot.expressions.marks import is_unknown, lift, scan, sensitive, uncover
+from bot.expressions.members import cut, fetch
+from bot.expressions.nodes import (
+    ArrayNode,
+    Binary,
+    Block,
+    BuiltinCall,
+    Call,
+    Chain,
+    Conditional,
+    Let,
+    Literal,
+    MapNode,
+    Member,
+    Name,
+    Node,
+    Pointer,
+    PredicateCall,
+    Slice,
+    Unary,
+    walk,
+)
+from bot.expressions.operands import NUMBERS, Function, Method, Operand, Span, name_type, wrap_int
+from bot.expressions.operators import BINARY, read_pattern
+from bot.expressions.parser import parse
+from bot.expressions.predicates import PredicateRun
+
+_SIMPLE: frozenset[type] = frozenset({type(None), bool, int, float, str, Span})
+_CHAIN_END = object()
+
+
+class Expression:
+    """A compiled expression."""
+
+    __slots__ = ("node", "run", "slots", "source")
+
+    def __init__(self, source: str, node: Node, run: Run, slots: int) -> None:
+        self.source = source
+        self.node = node
+        self.run = run
+        self.slots = slots
+
+    def evaluate(
+        self,
+        names: Mapping[str, Operand],
+        functions: Mapping[str, Function],
+        now: datetime | Unknown | None = None,
+    ) -> Value:
+        """The value: JSON with marks; Go structs by their JSON keys, times as RFC 3339 text.
+
+        Raises ExpressionError.
+        """
+        operand = self.evaluate_operand(names, functions, now)
+        return to_value(operand)
+
+    def evaluate_operand(
+        self,
+        names: Mapping[str, Operand],
+        functions: Mapping[str, Function],
+        now: datetime | Unknown | None = None,
+    ) -> Operand:
+        """The value as the evaluator has it, before structs and times are written as JSON."""
+        try:
+            return self.run(Frame(names, functions, now, self.slots))
+        except RecursionError:
+            raise BudgetExceededError("the expression nests too deep to be evaluated here") from None
+
+
+@lru_cache(maxsize=4096)
+def compile_expression(source: str) -> Expression:
+    """The compiled expression; raises ExpressionError for a source that expr-lang would not compile."""
+    node = parse(source)
+    compiler = _Compiler()
+    code = compiler.compile(node)
+    return Expression(source, node, code.run, compiler.slots)
+
+
+def _placed(run: Run, at: int) -> Run:
+    """The same, with errors that know no place yet placed at `at`."""
+
+    def placed(frame: Frame) -> Operand:
+        try:
+            return run(frame)
+        except ExpressionError as error:
+            if error.position < 0:
+                error.position = at
+            raise
+
+    return placed
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self.slots = 0
+        self.scopes: list[tuple[str, int, str]] = []
+        self.pointers: list[int] = []
+        self.chains = 0
+
+    def compile(self, node: Node) -> Code:
+        match node:
+            case Literal(value=value):
+                return Code(lambda _: value, result_kind(value))
+            case Name():
+                return self.name(node)
+            case Pointer():
+                return self.pointer(node)
+            case Unary():
+                return self.unary(node)
+            case Binary():
+                return self.binary(node)
+            case Chain():
+                return self.chain(node)
+            case Member():
+                return self.member(node)
+            case Slice():
+                return self.slice(node)
+            case Call():
+                return self.call(node)
+            case BuiltinCall():
+                return self.builtin(node)
+            case PredicateCall():
+                return self.predicate(node)
+            case Conditional():
+                return self.conditional(node)
+            case Let():
+                return self.let(node)
+            case Block(items=items):
+                return self.block(items)
+            case ArrayNode(items=items):
+                runs = [self.compile(item).run for item in items]
+                return Code(lambda frame: [run(frame) for run in runs], "array")
+            case MapNode():
+                return self.map(node)
+
+    # -- names ---------------------------------------------------------------------------------------------
+
+    def new_slot(self, count: int = 1) -> int:
+        self.slots += count
+        return self.slots - count
+
+    def name(self, node: Name) -> Code:
+        name = node.name
+        found = next((scope for scope in reversed(self.scopes) if scope[0] == name), None)
+        if found is not None:
+            slot = found[1]
+            return Code(lambda frame: frame.slots[slot], found[2])
+        if name == "$env":
+            return Code(lambda frame: dict(frame.names))
+        return Code(lambda frame: frame.names.get(name))
+
+    def pointer(self, node: Pointer) -> Code:
+        if node.name == "acc":
+            slot = self.pointers[-1] + 2
+        else:
+            slot = self.pointers[-1] + (1 if node.name == "index" else 0)
+        return Code(lambda frame: frame.slots[slot], "int" if node.name == "index" else "")
+
+    def let(self, node: Let) -> Code:
+        if any(name == node.name for name, _, _ in self.scopes):
+            raise ExpressionError(f"let cannot redeclare the variable {node.name}", node.at)
+        value = self.compile(node.value)
+        slot = self.new_slot()
+        self.scopes.append((node.name, slot, value.kind))
+        body = self.compile(node.body)
+        self.scopes.pop()
+
+        def run(frame: Frame) -> Operand:
+            frame.slots[slot] = value.run(frame)
+            return body.run(frame)
+
+        return Code(run, body.kind)
+
+    def block(self, items: tuple[Node, ...]) -> Code:
+        codes = [self.compile(item) for item in items]
+
+        def run(frame: Frame) -> Operand:
+            result: Operand = None
+            for code in codes:
+                result = code.run(frame)
+            return result
+
+        return Code(run, codes[-1].kind)
+
+    # -- operators -----------------------------------------------------------------------------------------
+
+    def unary(self, node: Unary) -> Code:
+        inner = self.compile(node.operand)
+        kind = check_unary(node.operator, inner.kind, node.at)
+        compute = {"-": _negate, "+": _plus}.get(node.operator, _invert)
+
+        def run(frame: Frame) -> Operand:
+            value = inner.run(frame)
+            if type(value) in _SIMPLE:
+                return compute(value)
+            return lift((value,), frame.meter, lambda plain: compute(plain[0]))
+
+        return Code(_placed(run, node.at), kind)
+
+    def binary(self, node: Binary) -> Code:
+        left, right = self.compile(node.left), self.compile(node.right)
+        if node.operator in ("&&", "and"):
+            check_bool(left.kind, right.kind, node.at)
+            return Code(
+                _placed(_logical(left.run, right.run, deciding=False), node.at), "bool" if right.kind else ""
+            )
+        if node.operator in ("||", "or"):
+            check_bool(left.kind, right.kind, node.at)
+            return Code(
+                _placed(_logical(left.run, right.run, deciding=True), node.at), "bool" if right.kind else ""
+            )
+        if node.operator == "??":
+            return Code(_coalesce(left.run, right.run))
+        kind = check_binary(node.operator, left.kind, right.kind, node.at)
+        if (
+            node.operator == "matches"
+            and isinstance(node.right, Literal)
+            and isinstance(node.right.value, str)
+        ):
+            try:
+                read_pattern(node.right.value)
+            except ExpressionError as error:
+                raise error.moved(node.right.at) from None
+        return Code(_placed(_operate(node.operator, left.run, right.run), node.at), kind)
+
+    def conditional(self, node: Conditional) -> Code:
+        condition, then, otherwise = (
+            self.compile(item) for item in (node.condition, node.then, node.otherwise)
+        )
+        check_bool(condition.kind, "bool", node.at)
+
+        def run(frame: Frame) -> Operand:
+            value = condition.run(frame)
+            if value is True:
+                return then.run(frame)
+            if value is False:
+                return otherwise.run(frame)
+            if is_unknown(value):
+                return scan((value,), frame.meter).unknown()
+            if isinstance(value, Sensitive) and isinstance(value.value, bool):
+                return sensitive((value.name,), (then if value.value else otherwise).run(frame))
+            raise ExpressionError(f"a condition must be true or false, not {name_type(value)}")
+
+        return Code(_placed(run, node.at), then.kind if then.kind == otherwise.kind else "")
+
+    # -- containers ----------------------------------------------------------------------------------------
+
+    def map(self, node: MapNode) -> Code:
+        pairs = [(self.compile(key).run, self.compile(value).run) for key, value in node.pairs]
+
+        def run(frame: Frame) -> Operand:
+            made: dict[str, Operand] = {}
+            names: tuple[str, ...] = ()
+            for key_run, value_run in pairs:
+                key = key_run(frame)
+                if not isinstance(key, str):
+                    marks = scan((key,), frame.meter)
+                    if marks.origins:
+                        return marks.unknown()
+                    names, key = names + marks.names, uncover(key)
+                if not isinstance(key, str):
+                    raise ExpressionError(f"a map's key must be a text, not {name_type(key)}")
+                made[key] = value_run(frame)
+            return sensitive(names, made) if names else made
+
+        return Code(_placed(run, node.at), "map")
+
+    def chain(self, node: Chain) -> Code:
+        self.chains += 1
+        inner = self.compile(node.inner).run
+        self.chains -= 1
+
+        def run(frame: Frame) -> Operand:
+            value = inner(frame)
+            return None if value is _CHAIN_END else value
+
+        return Code(run)
+
+    def member(self, node: Member) -> Code:
+        key = self.compile(node.key).run
+        container = self.compile(node.container).run
+        if isinstance(node.key, Literal) and not self.chains:
+            constant = node.key.value
+            return Code(_placed(lambda frame: fetch(container(frame), constant, frame.meter), node.at))
+        optional = node.optional
+
+        def run(frame: Frame) -> Operand:
+            base = container(frame)
+            if base is _CHAIN_END or (optional and base is None):
+                return _CHAIN_END
+            return fetch(base, key(frame), frame.meter)
+
+        return Code(_placed(run, node.at))
+
+    def slice(self, node: Slice) -> Code:
+        container = self.compile(node.container).run
+        start = self.compile(node.start).run if node.start else (lambda _: 0)
+        end = self.compile(node.end).run if node.end else (lambda _: None)
+
+        def run(frame: Frame) -> Operand:
+            base = container(frame)
+            return base if base is _CHAIN_END else cut(base, start(frame), end(frame), frame.meter)
+
+        return Code(_placed(run, node.at))
+
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    def call(self, node: Call) -> Code:
+        arguments = [self.compile(item).run for item in node.arguments]
+        if isinstance(node.callee, Name):
+            return Code(_placed(_call_function(node.callee.name, arguments), node.at))
+        callee = self.compile(node.callee).run
+
+        def run(frame: Frame) -> Operand:
+            method = callee(frame)
+            if method is _CHAIN_END:
+                return _CHAIN_END
+            values = [argument(frame) for argument in arguments]
+            if isinstance(method, Sensitive):
+                # The method of a sensitive value: the mark holds it, and its result is sensitive.
+                return lift((method, *values), frame.meter, lambda plain: _call_method(plain[0], plain[1:]))
+            if is_unknown(method):
+                return scan((method, *values), frame.meter).unknown()
+            return lift(values, frame.meter, lambda plain: _call_method(method, plain))
+
+        return Code(_placed(run, node.at))
+
+    def builtin(self, node: BuiltinCall) -> Code:
+        codes = [self.compile(item) for item in node.arguments]
+        entry = TABLE[node.name]
+        entry.check([code.kind for code in codes], node.at)
+        runs = [code.run for code in codes]
+
+        def run(frame: Frame) -> Operand:
+            return call_builtin(entry, [argument(frame) for argument in runs], frame)
+
+        return Code(_placed(run, node.at), entry.kind)
+
+    def predicate(self, node: PredicateCall) -> Code:
+        collection = self.compile(node.collection)
+        if collection.kind not in ("", "array"):
+            raise ExpressionError(f"{node.name} needs a list, not {collection.kind}", node.at)
+        extra = self.compile(node.extra).run if node.extra else None
+        base = self.new_slot(3)
+        self.pointers.append(base)
+        body = self.compile(node.body) if node.body else None
+        self.pointers.pop()
+        cost = 1 + (len(walk(node.body)) if node.body else 0)
+        run = PredicateRun(node.name, collection.run, body.run if body else None, extra, (base, cost))
+        kinds = {"filter": "array", "map": "array", "sortBy": "array", "count": "int", "groupBy": "map"}
+        kind = "bool" if node.name in ("all", "any", "none", "one") else kinds.get(node.name, "")
+        return Code(_placed(run, node.at), kind)
+
+
+def _operate(operator: str, left: Run, right: Run) -> Run:
+    compute = BINARY[operator]
+
+    def run(frame: Frame) -> Operand:
+        one, other = left(frame), right(frame)
+        if type(one) in _SIMPLE and type(other) in _SIMPLE:
+            return compute(one, other, frame.meter)
+        return lift((one, other), frame.meter, lambda plain: compute(plain[0], plain[1], frame.meter))
+
+    return run
+
+
+def _logical(left: Run, right: Run, *, deciding: bool) -> Run:
+    """Three-valued `&&` (False decides) and `||` (True decides).
+
+    With an unknown left side the right one may still decide; if it fails, nothing is known, since the left side
+    may keep it from being evaluated.
+    """
+
+    def run(frame: Frame) -> Operand:
+        one = left(frame)
+        if isinstance(one, bool):
+            return one if one is deciding else right(frame)
+        if isinstance(one, Sensitive) and isinstance(one.value, bool):
+            return one if one.value is deciding else sensitive((one.name,), right(frame))
+        if not is_unknown(one):
+            raise ExpressionError(f"&& and || stand between true and false, not {name_type(one)}")
+        try:
+            other = right(frame)
+        except BudgetExceededError:
+            raise
+        except ExpressionError:
+            return scan((one,), frame.meter).unknown()
+        inner = other.value if isinstance(other, Sensitive) else other
+        if inner is deciding:
+            return other
+        return scan((one, other), frame.meter).unknown()
+
+    return run
+
+
+def _coalesce(left: Run, right: Run) -> Run:
+    def run(frame: Frame) -> Operand:
+        one = left(frame)
+        if one is None:
+            return right(frame)
+        if isinstance(one, Sensitive) and one.value is None:
+            return sensitive((one.name,), right(frame))
+        return one
+
+    return run
+
+
+def _invert(value: Operand) -> Operand:
+    if isinstance(value, bool):
+        return not value
+    raise ExpressionError(f"not stands before true or false, not {name_type(value)}")
+
+
+def _negate(value: Operand) -> Operand:
+    if isinstance(value, Span):
+        return Span(wrap_int(-value.nanoseconds))
+    if type(value) not in NUMBERS:
+        raise ExpressionError(f"- stands before a number, not {name_type(value)}")
+    number = -float_or_int(value)
+    return wrap_int(number) if isinstance(number, int) else number
+
+
+def _plus(value: Operand) -> Operand:
+    if type(value) not in NUMBERS:
+        raise ExpressionError(f"+ stands before a number, not {name_type(value)}")
+    return value
+
+
+def _call_function(name: str, arguments: list[Run]) -> Run:
+    def run(frame: Frame) -> Operand:
+        function = frame.functions.get(name)
+        if function is None:
+            raise ExpressionError(f"there is no function {name} here")
+        return lift([argument(frame) for argument in arguments], frame.meter, function)
+
+    return run
+
+
+def _call_method(method: Operand, arguments: Sequence[Operand]) -> Operand:
+    if not isinstance(method, Method):
+        raise ExpressionError(f"{name_type(method)} cannot be called")
+    return method.call(arguments)
