@@ -89,6 +89,11 @@ class GitHub(Protocol):
     async def list_reviews(self, repository: Repository, number: PullNumber) -> Sequence[Review]:
         """All reviews, oldest first."""
 
+    async def list_commit_authors(
+        self, repository: Repository, number: PullNumber
+    ) -> Mapping[CommitId, Sequence[str]]:
+        """The commits of a pull request, each with the logins of author and committer that GitHub knows."""
+
     async def merge_pull_request(
         self,
         repository: Repository,

@@ -78,6 +78,6 @@ class Configuration:
     def problem_of(self, project: str, stage: str) -> str:
         """Why a Stage cannot be carried out, with its place; empty if it can."""
         for problem in self.problems:
-            if problem.severity is Severity.ERROR and problem.stage in (stage, f"{project}/{stage}"):
+            if problem.severity is Severity.ERROR and (problem.project, problem.stage) == (project, stage):
                 return f"{problem.path}:{problem.line}: {problem.message}"
         return ""

@@ -1,0 +1,258 @@
+"""Gathering what a decision about one Stage rests on, read from the database and from the world just now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
+from bot.domain.auto_promotion import StageProgress, is_auto_promotion_enabled, plan_auto_promotions
+from bot.domain.availability import KnownFreight, index_freight
+from bot.domain.files import CommitId
+from bot.domain.freight import Freight, FreightName
+from bot.domain.github import PullRequest, Repository
+from bot.domain.model import Approvals, ReviewPolicy, Stage, Step
+from bot.domain.planning import Gate, Snapshot
+from bot.domain.promotion import Promotion, State
+from bot.domain.review import Preview
+from bot.domain.tasks import TaskError, inflate_steps
+from bot.ports import Clock, Git, GitHub, StageRecord, Store
+from bot.workflow.configuration import Configuration
+
+_RETRY_PREVIEW = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Gatherer:
+    """Reads the world for one Stage at a time."""
+
+    store: Store
+    git: Git
+    github: GitHub
+    clock: Clock
+    configuration: Configuration
+
+    async def gather(self, stage: Stage) -> Snapshot:
+        """Everything about a Stage. Raises TransientError and TerminalError of the world."""
+        project, name = stage.metadata.namespace, stage.metadata.name
+        record = await self.store.get_stage(project, name)
+        promotion = await self.store.find_current_promotion(project, name)
+        recent = await self.store.list_promotions(project, name)
+        last = next((p for p in recent if p.state.ended), None)
+        candidate, why = await self._candidate(stage, record, promotion, recent)
+        seen = Snapshot(
+            now=self.clock.now(),
+            project=project,
+            stage=stage,
+            policy=self.configuration.policy(stage),
+            promotion=promotion,
+            last=last,
+            candidate=candidate,
+            candidate_reason=why,
+            frozen=record.frozen,
+            problem=self.configuration.problem_of(project, name),
+        )
+        return seen if promotion is None else await self._with_review(seen, promotion, record)
+
+    async def _with_review(self, seen: Snapshot, promotion: Promotion, record: StageRecord) -> Snapshot:
+        preview = await self.store.get_preview(promotion.id, promotion.preview) if promotion.preview else None
+        seen = replace(
+            seen, preview=preview, steps_changed=self._steps_changed(seen.stage, promotion, preview)
+        )
+        if preview is None or promotion.running:
+            return seen
+        pull = await self._pull(promotion)
+        people = await self.people_commits(promotion, pull) if pull is not None else ()
+        tally = await self.tally(seen.policy, promotion, preview, pull)
+        gates = _gates(promotion, preview, tally, pull, record)
+        return replace(
+            seen,
+            pull=pull,
+            people_commits=people,
+            tally=tally,
+            gates=gates,
+            base_changed=await self._base_changed(promotion, preview),
+            check_green=await self._check_green(promotion, pull, gates, seen.policy),
+            retry_preview_at=_retry_at(preview),
+        )
+
+    async def _pull(self, promotion: Promotion) -> PullRequest | None:
+        if promotion.pull is None or promotion.target is None:
+            return None
+        repository = self.github.repository_of(promotion.target.url)
+        return (
+            await self.github.get_pull_request(repository, promotion.pull) if repository is not None else None
+        )
+
+    async def people_commits(self, promotion: Promotion, pull: PullRequest) -> tuple[CommitId, ...]:
+        """Commits of the branch that the App did not make, newest first."""
+        if promotion.target is None or promotion.base is None or pull.merged or not pull.open:
+            return ()
+        if pull.head in promotion.own_commits:
+            return ()
+        url = promotion.target.url
+        await self.git.fetch(url, f"refs/pull/{pull.number}/head")
+        tip = await self.git.resolve(url, f"refs/heads/{promotion.target.branch}")
+        commits = await self.git.log(url, tip or promotion.base, pull.head)
+        return tuple(c.id for c in commits if c.id not in promotion.own_commits)
+
+    async def tally(
+        self, policy: ReviewPolicy, promotion: Promotion, preview: Preview, pull: PullRequest | None
+    ) -> Tally:
+        """Whose approvals count, read live."""
+        needed, on_destroy = _needed(policy, destroys=preview.destroys)
+        if pull is None:
+            return Tally(count=0, needed=0, by_policy=policy.metadata.name)
+        reviews = await self.github.list_reviews(pull.repository, pull.number)
+        excluded = await self._excluded(policy, promotion, pull)
+        logins = sorted({r.user.login for r in reviews})
+        standings = {login.lower(): await self.standing(pull.repository, login, policy) for login in logins}
+        tally = count_approvals(reviews, promotion.heads, policy.approvals, excluded, standings)
+        by_policy = policy.metadata.name if policy.auto_merge and needed == 0 else ""
+        return replace(tally, needed=needed, destroy_needed=on_destroy, by_policy=by_policy)
+
+    async def _excluded(
+        self, policy: ReviewPolicy, promotion: Promotion, pull: PullRequest
+    ) -> Mapping[str, str]:
+        excluded: dict[str, str] = {}
+        authors = await self.github.list_commit_authors(pull.repository, pull.number)
+        for commit, logins in authors.items():
+            if commit not in promotion.own_commits:
+                excluded |= {login.lower(): f"wrote the commit {commit[:7]}" for login in logins}
+        if not policy.approvals.requester and promotion.actor_id:
+            excluded[promotion.actor.lower()] = "asked for this promotion"
+        return excluded
+
+    async def standing(self, repository: Repository, login: str, policy: ReviewPolicy) -> Standing:
+        """A person's role on the repository, and which of the policy's teams they are in."""
+        entries = [*policy.approvals.from_, *policy.approvals.on_destroy.from_, *policy.commands.values()]
+        teams = {entry.removeprefix("team:").lower() for entry in entries if entry.startswith("team:")}
+        member = [t for t in sorted(teams) if await self.github.is_team_member(repository.owner, t, login)]
+        return Standing(await self.github.get_permission(repository, login), frozenset(member))
+
+    async def _base_changed(self, promotion: Promotion, preview: Preview) -> tuple[str, ...]:
+        """Touched paths that the target branch changed since the preview was made."""
+        if promotion.state not in (State.REVIEW, State.QUEUED):
+            return ()
+        url = preview.target.url
+        await self.git.fetch(url)
+        tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
+        if tip is None or tip == preview.base:
+            return ()
+        changed = await self.git.diff(url, preview.base, tip)
+        return tuple(path for path, _, _ in changed if path in preview.touched)
+
+    async def _check_green(
+        self, promotion: Promotion, pull: PullRequest | None, gates: Sequence[Gate], policy: ReviewPolicy
+    ) -> bool:
+        """Whether GitHub shows our success on the head; asked only when the App is about to merge."""
+        if pull is None or not pull.open or not policy.auto_merge or not all(gate.open for gate in gates):
+            return False
+        checks = await self.github.list_checks(pull.repository, pull.head)
+        return (
+            any(c.name == "lockstep" and c.conclusion == "success" for c in checks)
+            and pull.head == promotion.head
+        )
+
+    def steps_of(self, stage: Stage) -> tuple[Step, ...]:
+        """The Stage's steps as a new Promotion would have them. Raises TaskError."""
+        template = stage.template
+        if template is None:
+            return ()
+        pipeline, project = self.configuration.pipeline, stage.metadata.namespace
+        tasks = {name: task for (owner, name), task in pipeline.tasks.items() if owner == project}
+        variables = (*stage.variables, *template.variables)
+        return inflate_steps(template.steps, tasks, pipeline.cluster_tasks, variables)
+
+    def _steps_changed(self, stage: Stage, promotion: Promotion, preview: Preview | None) -> bool:
+        if promotion.state not in (State.REVIEW, State.QUEUED) or preview is None:
+            return False
+        if promotion.policy_revision == self.configuration.pipeline.revision:
+            return False
+        try:
+            return self.steps_of(stage) != promotion.steps or _variables(stage) != promotion.variables
+        except TaskError:
+            return False
+
+    async def _candidate(
+        self, stage: Stage, record: StageRecord, promotion: Promotion | None, recent: Sequence[Promotion]
+    ) -> tuple[Freight | None, str]:
+        """The Freight that auto-promotion would take now, or why there is none."""
+        project, name = stage.metadata.namespace, stage.metadata.name
+        config = self.configuration.project_config(project)
+        if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
+            return None, f"auto-promotion is off: somebody types `/promote {name}`"
+        known = await self.store.list_freight(project)
+        index = index_freight(KnownFreight(freight, status) for freight, status in known)
+        last_states: dict[FreightName, State] = {}
+        for old in reversed(recent):
+            if old.state.ended:
+                last_states[old.freight.name] = old.state
+        progress = StageProgress(
+            current=record.history[0].items if record.history else {},
+            unfinished=frozenset({promotion.freight.name}) if promotion is not None else frozenset(),
+            last_states=last_states | dict.fromkeys(record.quarantine, State.ABORTED),
+            holds=record.holds,
+        )
+        answers = plan_auto_promotions(stage, index, progress, self.clock.now())
+        chosen = next((answer for answer in answers if answer.freight is not None), None)
+        if chosen is not None:
+            return chosen.freight, chosen.reason
+        return None, "; ".join(answer.reason for answer in answers)
+
+
+def _variables(stage: Stage) -> object:
+    return (*stage.variables, *(stage.template.variables if stage.template is not None else ()))
+
+
+def _needed(policy: ReviewPolicy, *, destroys: bool) -> tuple[int, int]:
+    """How many approvals a merge needs, and how many of those entitled to approve a deletion."""
+    rule = policy.approvals
+    if not policy.auto_merge:
+        return rule.count, needs_for_destroy(rule.on_destroy, destroys=destroys)
+    if not destroys or "destroy" in policy.auto_merge_allow:
+        return 0, 0
+    # Without a rule of its own, one person is enough where normally none is asked.
+    return 1, 1 if rule == Approvals() else rule.on_destroy.count
+
+
+def _gates(
+    promotion: Promotion, preview: Preview, tally: Tally, pull: PullRequest | None, record: StageRecord
+) -> tuple[Gate, ...]:
+    """Every condition of the merge, in the order in which people read them."""
+    gates = [Gate("wait", wait.open, wait.reason or wait.subject) for wait in preview.waits]
+    gates.append(
+        Gate("freeze", not record.frozen, f"frozen: {record.frozen}" if record.frozen else "no freeze")
+    )
+    hold = record.holds.get(promotion.freight.origin)
+    if promotion.actor == "lockstep" and hold is not None:
+        gates.append(Gate("hold", False, f"on hold: {hold.reason or 'somebody promoted other Freight'}"))
+    if pull is not None:
+        gates.append(_approval_gate(tally))
+        if pull.mergeable is False and pull.open:
+            gates.append(Gate("conflict", False, f"the branch conflicts with {pull.base_branch}"))
+        if pull.draft and pull.open:
+            gates.append(Gate("draft", False, "the pull request is a draft"))
+    return tuple(gates)
+
+
+def _approval_gate(tally: Tally) -> Gate:
+    if tally.objections:
+        return Gate("approvals", False, f"{', '.join(tally.objections)} asked for changes")
+    if tally.by_policy:
+        return Gate("approvals", True, f"the policy {tally.by_policy} approves")
+    if tally.count < tally.needed:
+        return Gate("approvals", False, f"{tally.count} of {tally.needed} approvals")
+    if tally.destroy_count < tally.destroy_needed:
+        reason = (
+            f"{tally.destroy_count} of {tally.destroy_needed} approvals for a plan that deletes or replaces"
+        )
+        return Gate("approvals", False, reason)
+    return Gate("approvals", True, f"approved by {', '.join(tally.approvers) or 'nobody (none needed)'}")
+
+
+def _retry_at(preview: Preview) -> datetime | None:
+    """When a preview that failed for a passing reason, or that waits, is made again."""
+    passing = any(problem.transient for problem in preview.problems) or not all(w.open for w in preview.waits)
+    return preview.made_at + _RETRY_PREVIEW if passing else None
