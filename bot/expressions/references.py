@@ -65,10 +65,11 @@ def list_expression_references(expression: Expression) -> References:
     used: dict[str, set[str]] = {"outputs": set(), "task.outputs": set(), "vars": set()}
     inside: set[int] = set()
     for node in nodes:
-        if isinstance(node, Member) and (root := _root(node.container)) in used:
-            if isinstance(node.key, Literal) and isinstance(node.key.value, str):
-                used[root].add(node.key.value)
-                inside.add(id(node.container))
+        if not isinstance(node, Member) or (root := _root(node.container)) not in used:
+            continue
+        if isinstance(node.key, Literal) and isinstance(node.key.value, str):
+            used[root].add(node.key.value)
+            inside.add(id(node.container))
     calls = [node for node in nodes if isinstance(node, Call) and isinstance(node.callee, Name)]
     return References(
         frozenset(used["outputs"]),

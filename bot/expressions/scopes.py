@@ -163,8 +163,8 @@ class VerificationFacts:
 
     project: str
     stage: str
-    freight: FreightFacts = FreightFacts()
-    data: DataFacts = DataFacts()
+    freight: FreightFacts = field(default_factory=FreightFacts)
+    data: DataFacts = field(default_factory=DataFacts)
     now: datetime | None = None
 
 

@@ -17,11 +17,12 @@ from types import ModuleType
 import pytest
 
 from bot.domain.values import Json
-from tests.conformance import adapter_domain, adapter_editors
+from tests.conformance import adapter_domain, adapter_editors, adapter_expressions
 
 ADAPTERS: list[ModuleType] = [
     adapter_domain,
     adapter_editors,
+    adapter_expressions,
 ]
 
 Case = dict[str, Json]
