@@ -1,0 +1,338 @@
+"""What a person asked for on the first line of a comment, as a value; or what is wrong with it, and what was meant.
+
+Only the first line counts, and only if it begins with the slash: quoted text, fences and HTML comments begin
+otherwise. Nothing in here ever reaches a shell; every argument is held to the characters that its kind can have.
+Who may give a command, and that bots may not, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+_LONGEST_LINE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Bring Freight into a Stage; an empty project is that of the pull request, empty Freight the newest available."""
+
+    stage: str
+    project: str = ""
+    freight: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Preview again; `commit` is the head that a maintainer vouches for, empty outside of forks."""
+
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Apply the preview with this digest (at least its first 7 digits)."""
+
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try the failed step again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Approve Freight for a Stage, as Kargo does; it is no review."""
+
+    freight: str
+    stage: str
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Keep this pull request from being merged."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """End a hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """Bring a Stage back; empty Freight means the last one that was verified there."""
+
+    stage: str
+    project: str = ""
+    freight: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End this promotion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Stop all promotions."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfreeze:
+    """Let promotions go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Look for drift now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """Show every gate and why it is open or closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Show what runs in which Stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """Check the installation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """List the commands."""
+
+
+Command = (
+    Promote
+    | Plan
+    | Apply
+    | Retry
+    | Approve
+    | Hold
+    | Resume
+    | Rollback
+    | Cancel
+    | Freeze
+    | Unfreeze
+    | Drift
+    | Explain
+    | Status
+    | Doctor
+    | Help
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandProblem:
+    """A line that was meant as a command but is none; `suggestion` is what to type instead, empty if unknown.
+
+    `unknown` tells that the word is none of ours at all: on other people's pull requests it may be for another bot.
+    The message never repeats what was typed beyond a plain word, so it can be posted as it is.
+    """
+
+    message: str
+    suggestion: str = ""
+    unknown: bool = False
+
+
+HELP: Mapping[str, tuple[str, str]] = {
+    "promote": ("/promote [PROJECT/]STAGE [FREIGHT]", "promote Freight (the newest available) into a Stage"),
+    "plan": ("/plan [COMMIT]", "preview again; for a fork, name the commit that you have read"),
+    "apply": ("/apply DIGEST", "apply exactly the preview with this digest"),
+    "retry": ("/retry", "try the failed step again"),
+    "approve": ("/approve FREIGHT [PROJECT/]STAGE", "approve Freight for a Stage (this is no review)"),
+    "hold": ("/hold [REASON]", "keep this pull request from being merged"),
+    "resume": ("/resume", "end a hold"),
+    "rollback": (
+        "/rollback [PROJECT/]STAGE [FREIGHT]",
+        "bring a Stage back to Freight that was verified there",
+    ),
+    "cancel": ("/cancel", "end this promotion"),
+    "freeze": ("/freeze [REASON]", "stop all promotions"),
+    "unfreeze": ("/unfreeze", "let promotions go on"),
+    "drift": ("/drift", "look for drift now"),
+    "explain": ("/explain", "show every gate and why it is open or closed"),
+    "status": ("/status", "show what runs in which Stage"),
+    "doctor": ("/doctor", "check the installation"),
+    "help": ("/help", "show this table"),
+}
+"""Every command: how it is written, and what it does."""
+
+_WORD = re.compile(r"/([A-Za-z][A-Za-z-]{1,29})(?=[ \t]|$)(.*)", re.DOTALL)
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_FREIGHT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_HEX = re.compile(r"[0-9a-f]{7,64}")
+_PLAIN = re.compile(r"[\x20-\x7e\t]*")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+class _WrongError(ValueError):
+    """An argument that cannot be what stands in its place; the text is a message for a person."""
+
+
+def parse_command(body: str) -> Command | CommandProblem | None:
+    """The command on the first line of a comment, None if there is none."""
+    line = body.split("\n", 1)[0].rstrip(" \t\r")
+    match = _WORD.fullmatch(line)
+    if match is None:
+        return None
+    word, rest = match[1].lower(), match[2].strip(" \t")
+    parse = _PARSERS.get(word)
+    if parse is None:
+        return _describe_unknown(word)
+    usage = HELP[word][0]
+    if len(line) > _LONGEST_LINE:
+        return CommandProblem(f"the line has more than {_LONGEST_LINE} characters", usage)
+    try:
+        return parse(rest)
+    except _WrongError as error:
+        return CommandProblem(str(error), usage)
+
+
+def _describe_unknown(word: str) -> CommandProblem:
+    if word in {"lgtm", "approved", "unapprove"}:
+        return CommandProblem(
+            "a pull request is approved by a review, so that GitHub records which commit you saw",
+            unknown=True,
+        )
+    near = _SYNONYMS.get(word) or difflib.get_close_matches(word, HELP, n=1, cutoff=0.6)
+    return CommandProblem(
+        f"there is no command /{word}", HELP[near[0]][0] if near else HELP["help"][0], unknown=True
+    )
+
+
+_SYNONYMS: Mapping[str, list[str]] = {
+    "deploy": ["promote"],
+    "release": ["promote"],
+    "ship": ["promote"],
+    "unhold": ["resume"],
+    "continue": ["resume"],
+    "revert": ["rollback"],
+    "undo": ["rollback"],
+    "rerun": ["retry"],
+    "stop": ["cancel"],
+    "abort": ["cancel"],
+    "thaw": ["unfreeze"],
+    "why": ["explain"],
+    "diff": ["plan"],
+    "preview": ["plan"],
+}
+"""Words that people know from other bots, and our command for the same."""
+
+
+def _split(rest: str, least: int, most: int) -> list[str]:
+    """The arguments, between `least` and `most` of them, plain characters only and no options."""
+    if _PLAIN.fullmatch(rest) is None:
+        raise _WrongError(
+            "an argument holds characters that no name has (perhaps an invisible one): type it anew"
+        )
+    parts = rest.split()
+    if any(part.startswith("-") for part in parts):
+        raise _WrongError("this command takes no options")
+    if len(parts) < least:
+        raise _WrongError("an argument is missing" if parts or least == 1 else "arguments are missing")
+    if len(parts) > most:
+        raise _WrongError(
+            f"this command takes {'no' if most == 0 else f'at most {most}'} argument{'s' if most != 1 else ''}"
+        )
+    return parts
+
+
+def _stage(text: str) -> tuple[str, str]:
+    """Project (may be empty) and Stage of `[PROJECT/]STAGE`."""
+    project, slash, stage = text.rpartition("/")
+    if _NAME.fullmatch(stage) is None or (slash and _NAME.fullmatch(project) is None):
+        raise _WrongError("a Stage is written STAGE or PROJECT/STAGE, in lower-case letters, digits, - and .")
+    return project, stage
+
+
+def _freight(text: str) -> str:
+    if _FREIGHT.fullmatch(text) is None:
+        raise _WrongError("Freight is named by its alias or its hash")
+    return text
+
+
+def _hex(text: str, what: str) -> str:
+    lowered = text.lower()
+    if _HEX.fullmatch(lowered) is None:
+        raise _WrongError(f"{what} is given by 7 to 64 hexadecimal digits")
+    return lowered
+
+
+def _reason(rest: str) -> str:
+    """Free text for people, without characters that change how a line is shown."""
+    return _CONTROL.sub("", rest)
+
+
+def _parse_promote(rest: str) -> Command:
+    parts = _split(rest, 1, 2)
+    project, stage = _stage(parts[0])
+    return Promote(stage, project, _freight(parts[1]) if len(parts) > 1 else "")
+
+
+def _parse_rollback(rest: str) -> Command:
+    parts = _split(rest, 1, 2)
+    project, stage = _stage(parts[0])
+    return Rollback(stage, project, _freight(parts[1]) if len(parts) > 1 else "")
+
+
+def _parse_approve(rest: str) -> Command:
+    if not rest:
+        raise _WrongError(
+            "a pull request is approved by a review; this command approves Freight for a Stage and needs both"
+        )
+    freight, target = _split(rest, 2, 2)
+    project, stage = _stage(target)
+    return Approve(_freight(freight), stage, project)
+
+
+def _parse_plan(rest: str) -> Command:
+    parts = _split(rest, 0, 1)
+    return Plan(_hex(parts[0], "a commit") if parts else "")
+
+
+def _parse_apply(rest: str) -> Command:
+    return Apply(_hex(_split(rest, 1, 1)[0], "the digest of a preview"))
+
+
+def _alone(command: Command) -> Callable[[str], Command]:
+    """A parser for a command that takes no arguments."""
+
+    def parse(rest: str) -> Command:
+        _split(rest, 0, 0)
+        return command
+
+    return parse
+
+
+_PARSERS: Mapping[str, Callable[[str], Command]] = {
+    "promote": _parse_promote,
+    "plan": _parse_plan,
+    "apply": _parse_apply,
+    "retry": _alone(Retry()),
+    "approve": _parse_approve,
+    "hold": lambda rest: Hold(_reason(rest)),
+    "resume": _alone(Resume()),
+    "rollback": _parse_rollback,
+    "cancel": _alone(Cancel()),
+    "freeze": lambda rest: Freeze(_reason(rest)),
+    "unfreeze": _alone(Unfreeze()),
+    "drift": _alone(Drift()),
+    "explain": _alone(Explain()),
+    "status": _alone(Status()),
+    "doctor": _alone(Doctor()),
+    "help": _alone(Help()),
+}
