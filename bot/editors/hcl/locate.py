@@ -46,22 +46,56 @@ def locate(source: Source, parts: list[str]) -> Node:
 
     A key names a top-level attribute, keys and indexes inside its value, or a block by its type and labels with
     an attribute in it (`resource.aws_lambda_function.app.image_uri`). Repeated blocks without labels are told
-    apart by an index after their type. A key that is missing or leads to more than one place raises EditError.
+    apart by an index after their type. A key that is missing, leads to more than one place or into an item with a
+    syntax error raises EditError.
     """
+    _refuse_broken_top(source)
     search = _Search(source, parts)
     found = list(_in_body(search, source.body, parts)) if source.body is not None else []
-    if len(found) == 1:
-        return found[0]
     key = join_key(parts)
+    if len(found) == 1:
+        _refuse_broken(source, found[0], key)
+        return found[0]
     if found:
         lines = ", ".join(str(line(each)) for each in found)
         raise EditError(f"key {key!r} stands more than once, at lines {lines}", line(found[1]))
     if search.blocked:
         raise EditError(f"key {key!r} was not found: {search.blocked}")
+    error = source.first_error()
+    if error is not None:
+        raise EditError(f"key {key!r} was not found, and there is a syntax error here", line(error))
     count = source.line_count()
     raise EditError(
         f"key {key!r} was not found in {count} line{'' if count == 1 else 's'}{suggest(key, search.near)}"
     )
+
+
+def chain(node: Node) -> list[Node]:
+    """The node and its ancestors up to, but without, the root; the last is the body, the last but one top-level."""
+    nodes = [node]
+    while (parent := nodes[-1].parent) is not None and parent.parent is not None:
+        nodes.append(parent)
+    return nodes
+
+
+def _refuse_broken_top(source: Source) -> None:
+    """Raise EditError if the text is broken between its top-level items, so that none of them can be trusted."""
+    for parent in (source.root, source.body):
+        for child in parent.children if parent is not None else ():
+            if child.type == "ERROR" or child.is_missing:
+                raise EditError(
+                    "there is a syntax error here, so nothing in this text is edited", line(child)
+                )
+
+
+def _refuse_broken(source: Source, expression: Node, key: str) -> None:
+    """Refuse to edit inside a top-level item that has a syntax error anywhere."""
+    top = chain(expression)[-2] if source.root.has_error else None
+    error = source.first_error(top) if top is not None and top.has_error else None
+    if error is not None:
+        raise EditError(
+            f"key {key!r} stands in a block with a syntax error, so it is not edited", line(error)
+        )
 
 
 def _in_body(search: _Search, body: Node | None, rest: list[str]) -> Iterator[Node]:
@@ -87,6 +121,8 @@ def _in_body(search: _Search, body: Node | None, rest: list[str]) -> Iterator[No
                 blocks.setdefault(header, []).append(child)
     for header, same in blocks.items():
         missed = False
+        if len(header) == len(rest):
+            search.blocked = f"it names the block at line {line(same[0])}, not an attribute in it"
         yield from _in_blocks(search, same, rest[len(header) :])
     if missed:
         search.miss(rest, names)

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from bot.domain.values import Json
 from bot.editors.errors import EditError
-from bot.editors.hcl.locate import locate
+from bot.editors.hcl.locate import chain, locate
 from bot.editors.hcl.syntax import BOM, Source, is_literal, line, literal, parse_source, render_literal
 from bot.editors.keys import Update, is_scalar, same_value, split_key
 
@@ -50,10 +50,8 @@ def update_hcl(text: str, updates: Sequence[Update]) -> str:
 
 
 def _plan(source: Source, update: Update) -> _Splice:
-    refuse_broken_top(source)
     expression = locate(source, split_key(update.key))
     key, at = update.key, line(expression)
-    _refuse_broken(source, expression, key)
     if not is_literal(expression):
         shown = source.text(expression).split("\n", 1)[0][:60]
         raise EditError(f"key {key!r} holds `{shown}`, which is no literal; only literals are replaced", at)
@@ -65,34 +63,6 @@ def _plan(source: Source, update: Update) -> _Splice:
         return _Splice(expression, render_literal(update.value).encode(), update.value, key)
     except ValueError as error:
         raise EditError(f"key {key!r}: the new value cannot be written: {error}", at) from error
-
-
-def refuse_broken_top(source: Source) -> None:
-    """Raise EditError if the text is broken between its top-level items, so that none of them can be trusted."""
-    for parent in (source.root, source.body):
-        for child in parent.children if parent is not None else ():
-            if child.type == "ERROR" or child.is_missing:
-                raise EditError(
-                    "there is a syntax error here, so nothing in this text is edited", line(child)
-                )
-
-
-def _refuse_broken(source: Source, expression: Node, key: str) -> None:
-    """Refuse to edit inside a top-level item that has a syntax error anywhere."""
-    top = _chain(expression)[-2] if source.root.has_error else None
-    error = source.first_error(top) if top is not None and top.has_error else None
-    if error is not None:
-        raise EditError(
-            f"key {key!r} stands in a block with a syntax error, so it is not edited", line(error)
-        )
-
-
-def _chain(node: Node) -> list[Node]:
-    """The node and its ancestors up to, but without, the root; the last is the body, the last but one top-level."""
-    chain = [node]
-    while (parent := chain[-1].parent) is not None and parent.parent is not None:
-        chain.append(parent)
-    return chain
 
 
 def _join(source: Source, splices: list[_Splice]) -> str:
@@ -124,7 +94,7 @@ def _verify(before: Source, after: Source, splice: _Splice, moved: Callable[[int
     """
     at = line(splice.node)
     old, new = before.root, after.root
-    for next_old in [*reversed(_chain(splice.node))]:
+    for next_old in [*reversed(chain(splice.node))]:
         index = _same_children(old, new, next_old, moved)
         if index is None:
             raise EditError(

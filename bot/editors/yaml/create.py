@@ -136,7 +136,7 @@ def _insert_lines(text: str, position: int, lines: list[str]) -> str:
     return text[: end + 1] + block + newline + text[end + 1 :]
 
 
-def _content_end(stream: Stream, index: int) -> int:
+def content_end(stream: Stream, index: int) -> int:
     """The character behind the last thing a node holds; block collections themselves end only at the next token."""
     at = stream.closing[index]
     while stream.kinds[at] is Kind.END:
@@ -157,7 +157,7 @@ def _add_key(stream: Stream, place: Place, value: Json) -> str:
         return _add_flow(stream, place.index, entry)
     column = stream.column(place.index + 1)
     lines = _block(place.rest, value, column)
-    return _insert_lines(stream.text, _content_end(stream, place.index), lines)
+    return _insert_lines(stream.text, content_end(stream, place.index), lines)
 
 
 def _add_item(stream: Stream, place: Place, value: Json, parts: list[str]) -> str:
@@ -170,7 +170,7 @@ def _add_item(stream: Stream, place: Place, value: Json, parts: list[str]) -> st
     dash = text.rfind("-", 0, max(stream.starts[items[0]], 1))
     pad = " " * (dash - text.rfind("\n", 0, dash) - 1)
     line = f"{pad}- {_render(entry, flow=False)}"
-    return _insert_lines(text, _content_end(stream, place.index), [line])
+    return _insert_lines(text, content_end(stream, place.index), [line])
 
 
 def _add_flow(stream: Stream, index: int, entry: str) -> str:
@@ -185,7 +185,7 @@ def _add_flow(stream: Stream, index: int, entry: str) -> str:
 def _replace(stream: Stream, place: Place, value: Json) -> str:
     text, index = stream.text, place.index
     rendered = _render(value, flow=place.flow)
-    end = _content_end(stream, index)
+    end = content_end(stream, index)
     start = stream.starts[index]
     if place.key is not None and not stream.is_flow(index):
         colon = text.find(":", stream.end(place.key))

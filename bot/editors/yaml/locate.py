@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.editors.errors import EditError, suggest
 from bot.editors.keys import join_key, parse_index, split_suffix
-from bot.editors.yaml.stream import Kind, Stream, find_anchor
+from bot.editors.yaml.stream import Kind, Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
         if kind is Kind.ALIAS:
             if not follow:
                 raise _through_alias(stream, index, parts)
-            index = find_anchor(stream, index)
+            index = stream.targets[index]
             continue
         if kind is Kind.SCALAR:
             break
@@ -49,7 +49,7 @@ def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
     if stream.kinds[index] is Kind.ALIAS:
         if not follow:
             raise _through_alias(stream, index, parts)
-        index = find_anchor(stream, index)
+        index = stream.targets[index]
     return Place(index, key, flow, rest)
 
 
@@ -88,7 +88,7 @@ def _find_key(stream: Stream, index: int, name: str, parts: list[str]) -> tuple[
 
 
 def _through_alias(stream: Stream, index: int, parts: list[str]) -> EditError:
-    anchor = find_anchor(stream, index)
+    anchor = stream.targets[index]
     return EditError(
         f"key {join_key(parts)!r} leads through the alias *{stream.values[index]}; writing it would also"
         f" change the anchor at line {stream.line(anchor)}; name that place or write the value out here",
@@ -111,6 +111,8 @@ def not_found(stream: Stream, place: Place, parts: list[str]) -> EditError:
         hint = suggest(place.rest[0], names)
         if "<<" in names:
             hint += "; keys merged by '<<' are written at their anchor"
+        if not reached and _in_other_document(stream, place.rest[0]):
+            hint += "; a later document has it, but only the first one is edited"
         return EditError(f"key {key!r} was not found: there is no {place.rest[0]!r} {where}{hint}", line)
     if kind is Kind.SEQUENCE:
         what = stream.describe(place.index)
@@ -119,4 +121,12 @@ def not_found(stream: Stream, place: Place, parts: list[str]) -> EditError:
         )
     return EditError(
         f"key {key!r} was not found: {where} is a scalar, so {place.rest[0]!r} leads nowhere", line
+    )
+
+
+def _in_other_document(stream: Stream, name: str) -> bool:
+    return any(
+        stream.kinds[root] is Kind.MAPPING
+        and any(stream.key_text(key) == name for key, _ in stream.pairs(root))
+        for root in stream.roots[1:]
     )

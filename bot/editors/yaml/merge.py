@@ -2,51 +2,70 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Sequence
-
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import YAMLError
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from bot.domain.values import Json
 from bot.editors.errors import EditError
 from bot.editors.keys import same_value
-from bot.editors.yaml.stream import BOM, build, parse_stream
+from bot.editors.yaml.create import content_end, render_flow
+from bot.editors.yaml.scalars import render_scalar
+from bot.editors.yaml.stream import BOM, Kind, Stream, build, parse_stream
+
+_COMMENT_LINE = re.compile(r"[ \t]*#")
 
 
 def merge_yaml(texts: Sequence[str]) -> str:
-    """The first text with the others laid over it in turn; comments of the first are kept.
+    """The first text with the others laid over it in turn, its own layout and comments kept where it stays.
 
-    Mappings merge key by key, a null removes its key, lists and scalars are replaced whole. Texts that are empty
-    or null change nothing. Only one document per text is understood. The result is read again and compared with
-    the merged values. Differs from kyaml in one thing: the later value keeps its own quotes and so its type
-    (kyaml keeps the earlier one's, which turns the number 2 over `"1"` into a string).
+    Mappings merge key by key, a null removes its key, lists and scalars are replaced whole; entries that are new
+    come with their lines and the comments above them. Texts that are empty or null change nothing. Only one
+    document per text is understood. The result is read again and compared with the merged values; EditError says
+    that it would differ, or which text is no YAML.
+
+    Differs from kyaml in two things: the later value keeps its own quotes and so its type (kyaml keeps the earlier
+    one's, which turns the number 2 over `"1"` into a string), and a mapping over a scalar or list replaces it
+    instead of being an error.
     """
-    values = [_read(text) for text in texts]
-    present = [
-        (text, value) for text, value in zip(texts, values, strict=True) if value is not None
-    ]  # fmt: skip
-    if not present:
-        return ""
-    if len(present) == 1:
-        return present[0][0]
-    expected: Json = present[0][1]
-    for _, value in present[1:]:
-        expected = _merge_values(expected, value)
-    result = _merge_texts([text for text, _ in present])
-    found = _read(result)
-    if not same_value(found, expected):
-        raise EditError("these files cannot be merged without changing a value; write the result out by hand")
-    return result
+    merged = ""
+    for text in texts:
+        if _is_empty(merged):
+            merged = text if not _is_empty(text) else merged
+        elif not _is_empty(text):
+            merged = _lay_over(merged, text.removeprefix(BOM))
+    return merged
 
 
-def _read(text: str) -> Json:
+def _is_empty(text: str) -> bool:
+    stream = _parse(text)
+    return not stream.roots or (
+        stream.kinds[stream.roots[0]] is Kind.SCALAR and stream.read(stream.roots[0]) is None
+    )
+
+
+def _parse(text: str) -> Stream:
     stream = parse_stream(text.removeprefix(BOM))
     if len(stream.roots) > 1:
         raise EditError("only files of one document can be merged", stream.line(stream.roots[1]))
-    return build(stream, stream.roots[0]) if stream.roots else None
+    return stream
+
+
+def _lay_over(held: str, laid: str) -> str:
+    bom, body = (BOM, held[1:]) if held.startswith(BOM) else ("", held)
+    if not body.endswith("\n"):
+        body += "\r\n" if "\r\n" in body else "\n"
+    below, above = _parse(body), _parse(laid)
+    old, new = build(below, below.roots[0]), build(above, above.roots[0])
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return laid
+    expected = _merge_values(old, new)
+    merge = _Merge(below, above)
+    merge.mapping(below.roots[0], above.roots[0], expected)
+    result = merge.text()
+    if not same_value(build(after := _parse(result), after.roots[0]), expected):
+        raise EditError("these files cannot be merged without changing a value; write the result out by hand")
+    return bom + result
 
 
 def _merge_values(held: Json, laid: Json) -> Json:
@@ -61,40 +80,133 @@ def _merge_values(held: Json, laid: Json) -> Json:
     return merged
 
 
-_INDENTED_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\r?\n\1 +- ", re.MULTILINE)
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    start: int
+    end: int
+    text: str
 
 
-def _merge_texts(texts: list[str]) -> str:
-    """The merge as text; ruamel carries comments and quotes along, with the list indentation of the first text."""
-    editor = YAML()
-    editor.preserve_quotes = True
-    editor.width = 1 << 30
-    if _INDENTED_LIST.search(texts[0]):
-        editor.indent(mapping=2, sequence=4, offset=2)
-    out = io.StringIO()
-    try:
-        merged = editor.load(texts[0].removeprefix(BOM))
-        for text in texts[1:]:
-            merged = _lay(merged, editor.load(text.removeprefix(BOM)))
-        editor.dump(merged, out)
-    except (YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise EditError(f"these files cannot be merged: {' '.join(str(error).split())}", line) from error
-    result = out.getvalue()
-    return result.replace("\n", "\r\n") if "\r\n" in texts[0] else result
+@dataclass(slots=True)
+class _Merge:
+    """Collects the edits of the lower text; where both hold mappings it goes on inside, all else is replaced."""
+
+    below: Stream
+    above: Stream
+    edits: list[_Edit] = field(default_factory=list)
+
+    def text(self) -> str:
+        """The lower text with all edits made."""
+        pieces: list[str] = []
+        position = 0
+        for edit in sorted(self.edits, key=lambda each: each.start):
+            pieces += (self.below.text[position : edit.start], edit.text)
+            position = edit.end
+        return "".join(pieces) + self.below.text[position:]
+
+    def mapping(self, held: int, laid: int, expected: Json) -> None:
+        """Edit the mapping at `held` so that it also says what the one at `laid` says."""
+        if not isinstance(expected, dict):
+            return
+        old = {self.below.key_text(key): (key, value) for key, value in self.below.pairs(held)}
+        new = list(self.above.pairs(laid))
+        if self.below.is_flow(held) or not old or not expected or None in old:
+            self.edits.append(
+                _Edit(self.below.starts[held], content_end(self.below, held), render_flow(expected))
+            )
+            return
+        added: list[str] = []
+        for key, value in new:
+            name = self.above.key_text(key)
+            place = old.get(name)
+            is_null = self.above.kinds[value] is Kind.SCALAR and self.above.read(value) is None
+            if place is None and not is_null:
+                added += self._entry(key, value, self._column(held), with_comments=True)
+            elif place is not None and is_null:
+                self._remove(*place)
+            elif place is not None and name is not None:
+                self._change(*place, (key, value), expected.get(name))
+        if added:
+            at = _line_end(self.below.text, content_end(self.below, held))
+            self.edits.append(_Edit(at, at, "".join(self._lines(added))))
+
+    def _change(self, key: int, value: int, source: tuple[int, int], expected: Json) -> None:
+        below, above = self.below, self.above
+        laid_key, laid = source
+        if below.kinds[value] is Kind.MAPPING and above.kinds[laid] is Kind.MAPPING:
+            if any(True for _ in above.pairs(laid)):
+                self.mapping(value, laid, expected)
+            return
+        start, end = below.starts[value], content_end(below, value)
+        text = above.text[above.starts[laid] : content_end(above, laid)]
+        if above.kinds[laid] is Kind.ALIAS or below.kinds[value] is Kind.ALIAS:
+            text = _on_one_line(expected)
+        elif "\n" in text or (above.kinds[laid] in (Kind.MAPPING, Kind.SEQUENCE) and not above.is_flow(laid)):
+            lines = self._entry(laid_key, laid, below.column(key), with_comments=False)
+            start, end = _line_start(below.text, below.starts[key]), _line_end(below.text, end)
+            lines[0] = below.text[start : below.starts[key]] + lines[0].lstrip(" ")
+            self.edits.append(_Edit(start, end, "".join(self._lines(lines))))
+            return
+        if not text and start != end:
+            text = "null"
+        colon = below.text.find(":", below.end(key))
+        if "\n" in below.text[colon:end] or start == end:
+            start, text = colon + 1, " " + text
+        self.edits.append(_Edit(start, end, text))
+
+    def _remove(self, key: int, value: int) -> None:
+        text = self.below.text
+        start = _line_start(text, self.below.starts[key])
+        self.edits.append(_Edit(start, _line_end(text, content_end(self.below, value)), ""))
+
+    def _column(self, held: int) -> int:
+        return self.below.column(held + 1)
+
+    def _entry(self, key: int, value: int, column: int, *, with_comments: bool) -> list[str]:
+        """The lines of an entry of the upper text, moved to another column."""
+        above, text = self.above, self.above.text
+        start, end = above.starts[key], content_end(above, value)
+        if self._is_inside_flow(key):
+            held = build(above, value)
+            return [f"{' ' * column}{text[start : above.end(key)]}: {_on_one_line(held)}"]
+        first = _line_start(text, start)
+        while with_comments and first > 0 and _COMMENT_LINE.match(text, _line_start(text, first - 1)):
+            first = _line_start(text, first - 1)
+        shift = column - above.column(key)
+        lines = text[first : _line_end(text, end)].splitlines()
+        return [_moved(line, shift) for line in lines]
+
+    def _is_inside_flow(self, key: int) -> bool:
+        return any(
+            self.above.is_flow(at) and at < key < self.above.closing[at]
+            for at in range(self.above.roots[0], key)
+        )
+
+    def _lines(self, lines: list[str]) -> Iterator[str]:
+        newline = "\r\n" if "\r\n" in self.below.text else "\n"
+        return (line + newline for line in lines)
 
 
-def _lay(held: object, laid: object) -> object:
-    if not (isinstance(held, CommentedMap) and isinstance(laid, CommentedMap)):
-        return laid
-    for key, value in laid.items():
-        if value is None:
-            held.pop(key, None)
-        elif key in held:
-            held[key] = _lay(held[key], value)
-        else:
-            held[key] = value
-            if key in laid.ca.items:
-                held.ca.items[key] = laid.ca.items[key]
-    return held
+def _on_one_line(value: Json) -> str:
+    return render_flow(value) if isinstance(value, list | dict) else render_scalar(value)
+
+
+def _moved(line: str, shift: int) -> str:
+    if not line.strip():
+        return ""
+    if shift >= 0:
+        return " " * shift + line
+    spaces = len(line) - len(line.lstrip(" "))
+    return line[min(-shift, spaces) :]
+
+
+def _line_start(text: str, position: int) -> int:
+    return text.rfind("\n", 0, position) + 1
+
+
+def _line_end(text: str, position: int) -> int:
+    """The character after the line that holds a position, which may already be one."""
+    if position > 0 and text[position - 1] == "\n":
+        return position
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end + 1

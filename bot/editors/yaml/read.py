@@ -6,7 +6,7 @@ from bot.domain.values import Json
 from bot.editors.errors import EditError
 from bot.editors.keys import split_key
 from bot.editors.yaml.locate import locate, not_found
-from bot.editors.yaml.stream import BOM, Kind, Stream, build, find_anchor, parse_stream
+from bot.editors.yaml.stream import BOM, Kind, Stream, build, parse_stream
 
 KeyPath = tuple[str | int, ...]
 """Map keys and list indexes from the top of a text to one value."""
@@ -64,7 +64,7 @@ def _collect(stream: Stream, root: int, prefix: KeyPath, leaves: dict[KeyPath, J
             leaves[path] = stream.read(index)
             continue
         if kind is Kind.ALIAS:
-            waiting.append((find_anchor(stream, index), path))
+            waiting.append((stream.targets[index], path))
             continue
         children = _children(stream, index, path)
         if not children:
@@ -83,6 +83,6 @@ def _children(stream: Stream, index: int, path: KeyPath) -> list[tuple[int, KeyP
 
 def _name(stream: Stream, key: int) -> str:
     if stream.kinds[key] is Kind.ALIAS:
-        key = find_anchor(stream, key)
+        key = stream.targets[key]
     text = stream.key_text(key)
     return stream.text[stream.starts[key] : stream.end(key)] if text is None else text

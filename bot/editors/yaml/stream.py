@@ -80,9 +80,9 @@ class Stream:
 
     `text` has no byte order mark: spans would be off by one with it. `values` holds a scalar's value or an alias's
     name; `styles` a scalar's quote or block sign, `flow` for collections in brackets, else "". `starts` and `ends`
-    are characters of `text`. `closing[i]` is the event that ends node i;
-    `roots` are the documents' root nodes. Columns instead of objects: tens of thousands of small objects would
-    cost more in garbage collection than the parsing itself.
+    are characters of `text`. `closing[i]` is the event that ends node i; `roots` are the documents' root nodes,
+    `targets` tells for each alias which node it stands for. Columns instead of objects: tens of thousands of small
+    objects would cost more in garbage collection than the parsing itself.
     """
 
     text: str
@@ -95,6 +95,7 @@ class Stream:
     ends: list[int] = field(default_factory=list)
     closing: list[int] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
+    targets: dict[int, int] = field(default_factory=dict)
 
     def pairs(self, index: int) -> Iterator[tuple[int, int]]:
         """Key and value nodes of the mapping at `index`."""
@@ -155,13 +156,33 @@ class Stream:
 def parse_stream(text: str) -> Stream:
     """The events of a text without byte order mark; what is no YAML raises EditError with its line."""
     try:
-        return _read_events(text)
+        stream = _read_events(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(str(part) for part in (error.context, error.problem) if part)
         raise EditError(f"this is no valid YAML: {said}", None if mark is None else mark.line + 1) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise EditError(f"this is no valid YAML: {' '.join(str(error).split())}") from error
+    if Kind.ALIAS in stream.kinds:
+        _resolve_aliases(stream)
+    return stream
+
+
+def _resolve_aliases(stream: Stream) -> None:
+    named: dict[str, int] = {}
+    for index, kind in enumerate(stream.kinds):
+        anchor = stream.anchors[index]
+        if anchor is not None:
+            named[anchor] = index
+        elif kind is Kind.DOCUMENT:
+            named.clear()
+        elif kind is Kind.ALIAS:
+            target = named.get(stream.values[index])
+            if target is None:
+                raise EditError(
+                    f"the alias *{stream.values[index]} has no anchor before it", stream.line(index)
+                )
+            stream.targets[index] = target
 
 
 def _read_events(text: str) -> Stream:
@@ -242,7 +263,7 @@ class _Builder:
             case Kind.SCALAR:
                 return stream.read(index)
             case Kind.ALIAS:
-                return self.build(find_anchor(stream, index), depth + 1)
+                return self.build(stream.targets[index], depth + 1)
             case Kind.SEQUENCE:
                 return [self.build(item, depth + 1) for item in stream.items(index)]
             case _:
@@ -253,19 +274,8 @@ class _Builder:
 
     def _key(self, index: int) -> str:
         if self._stream.kinds[index] is Kind.ALIAS:
-            index = find_anchor(self._stream, index)
+            index = self._stream.targets[index]
         text = self._stream.key_text(index)
         if text is None:
             raise EditError("a key here is a list or a mapping", self._stream.line(index))
         return text
-
-
-def find_anchor(stream: Stream, index: int) -> int:
-    """The node that the alias at `index` stands for; an unknown anchor raises EditError."""
-    wanted = stream.values[index]
-    for at in range(index - 1, -1, -1):
-        if stream.anchors[at] == wanted:
-            return at
-        if stream.kinds[at] is Kind.DOCUMENT:
-            break
-    raise EditError(f"the alias *{wanted} has no anchor before it", stream.line(index))
