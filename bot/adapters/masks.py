@@ -37,23 +37,24 @@ class Masks:
             for form in _forms(value) if len(value) >= _SHORTEST else ():
                 self._names.setdefault(form, name)
         # Longest first, or a secret that begins like another would leave its rest standing.
-        longest_first = sorted(self._names, key=lambda form: (-len(form), form))
-        self._literal = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._forms = sorted(self._names, key=lambda form: (-len(form), form))
         self._patterns = tuple(_compile(pattern) for pattern in patterns)
 
     def __call__(self, text: str) -> str:
         """The text with each secret replaced by `<sensitive: NAME>`, and what a pattern finds by `<masked>`."""
-        if self._literal is not None:
-            text = self._literal.sub(lambda found: f"<sensitive: {self._names[found[0]]}>", text)
+        # One search per form is far faster on long texts than one expression of all of them.
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, f"<sensitive: {self._names[form]}>")
         for pattern in self._patterns:
             text = pattern.sub(_hide_match, text)
         return text
 
     def find(self, text: str) -> str:
-        """The name of the first secret in a text (`masked` for a pattern), empty if there is none."""
-        found = self._literal.search(text) if self._literal is not None else None
+        """The name of a secret that is in a text (`masked` for a pattern), empty if there is none."""
+        found = next((form for form in self._forms if form in text), None)
         if found is not None:
-            return self._names[found[0]]
+            return self._names[found]
         return "masked" if any(pattern.search(text) for pattern in self._patterns) else ""
 
 
