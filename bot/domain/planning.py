@@ -133,6 +133,15 @@ Action = (
 
 def plan(seen: Snapshot) -> Action:
     """The next action for a Stage."""
+    action = _plan(seen)
+    wake = seen.promotion.wake_at if seen.promotion is not None else None
+    if isinstance(action, MakePreview) and seen.promotion is not None and not _is_due(wake, seen.now):
+        # The last try met a passing trouble: the pause that it asked for holds.
+        return Wait(seen.promotion.reason, until=wake)
+    return action
+
+
+def _plan(seen: Snapshot) -> Action:
     promotion = seen.promotion
     if promotion is None:
         return _plan_idle(seen)
@@ -173,11 +182,16 @@ def _plan_queued(seen: Snapshot, promotion: Promotion) -> Action:
         return End(State.ABORTED, "cancelled")
     if seen.candidate is not None and _supersedes(seen, promotion):
         return End(State.ABORTED, f"superseded by {seen.candidate.alias}", superseded_by=seen.candidate)
-    if promotion.preview == 0 or promotion.preview_wanted:
+    preview = seen.preview
+    if preview is None or promotion.preview_wanted:
         return MakePreview(promotion.preview_wanted or "a new promotion")
-    if seen.retry_preview_at is not None and seen.retry_preview_at > seen.now:
-        return Wait(promotion.reason, until=seen.retry_preview_at)
-    return MakePreview("tried again")
+    if seen.steps_changed:
+        return MakePreview("the pipeline's steps changed")
+    if seen.base_changed:
+        return MakePreview(f"{preview.target.branch} changed {', '.join(seen.base_changed[:3])}")
+    if any(p.transient for p in preview.problems) and _is_due(seen.retry_preview_at, seen.now):
+        return MakePreview("tried again")
+    return Wait(promotion.reason, until=seen.retry_preview_at)
 
 
 def _plan_review(seen: Snapshot, promotion: Promotion) -> Action:
@@ -214,7 +228,8 @@ def _why_preview_again(seen: Snapshot, promotion: Promotion, pull: PullRequest, 
         return f"{preview.target.branch} changed {', '.join(seen.base_changed[:3])}"
     if any(a.plan is not None for a in preview.applies) and _is_old(seen, preview):
         return "the plan is older than the policy allows"
-    if any(p.transient for p in preview.problems) and _is_due(seen.retry_preview_at, seen.now):
+    passing = any(p.transient for p in preview.problems) or not all(wait.open for wait in preview.waits)
+    if passing and _is_due(seen.retry_preview_at, seen.now):
         return "tried again"
     return ""
 

@@ -75,9 +75,25 @@ class Configuration:
                 return policy
         return ReviewPolicy()
 
+    def stages_in_order(self, project: str) -> tuple[Stage, ...]:
+        """A project's Stages, each after those that it takes Freight from, else by name."""
+        rest = {
+            name: stage for (owner, name), stage in sorted(self.pipeline.stages.items()) if owner == project
+        }
+        ordered: list[Stage] = []
+        while rest:
+            ready = [name for name, stage in rest.items() if not _upstream(stage) & set(rest)]
+            # A cycle is a problem of the configuration; here it must only end.
+            ordered += [rest.pop(name) for name in ready or list(rest)]
+        return tuple(ordered)
+
     def problem_of(self, project: str, stage: str) -> str:
         """Why a Stage cannot be carried out, with its place; empty if it can."""
         for problem in self.problems:
             if problem.severity is Severity.ERROR and (problem.project, problem.stage) == (project, stage):
                 return f"{problem.path}:{problem.line}: {problem.message}"
         return ""
+
+
+def _upstream(stage: Stage) -> set[str]:
+    return {name for request in stage.requested_freight for name in request.sources.stages}

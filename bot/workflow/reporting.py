@@ -1,0 +1,183 @@
+"""What GitHub shall show of a Promotion: one view, rendered, and wished for in the outbox.
+
+Nothing here talks to GitHub; a wish that says what is shown already is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.domain.codec import encode
+from bot.domain.freight import Freight, FreightStatus
+from bot.domain.github import CheckRun, PullNumber, Repository
+from bot.domain.marker import Marker, render_marker
+from bot.domain.planning import Snapshot
+from bot.domain.promotion import Promotion
+from bot.domain.review import Preview
+from bot.domain.values import Json
+from bot.domain.view import Outcome, PromotionView, StageLine
+from bot.ports import Clock, GitHub, Post, StageRecord, Store, Vault
+from bot.reports.body import render_body, render_title
+from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
+from bot.reports.comments import render_outcome_comment, render_plan_comment
+from bot.workflow.configuration import Configuration
+
+_CHECKS, _PULL, _COMMENTS = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Renders promotions and queues what is to be shown. `page` is the bot's own address, empty if it has none."""
+
+    store: Store
+    github: GitHub
+    vault: Vault
+    clock: Clock
+    configuration: Configuration
+    page: str
+
+    async def view(
+        self, promotion: Promotion, preview: Preview | None, waiting: str, seen: Snapshot
+    ) -> PromotionView:
+        """Everything that is said about a Promotion."""
+        record = await self.store.get_stage(promotion.project, promotion.stage)
+        present = await self._present(record, promotion)
+        runs = (
+            await self.store.list_steps(promotion.id)
+            if promotion.merge_commit or promotion.state.ended
+            else {}
+        )
+        return PromotionView(
+            promotion=promotion,
+            preview=preview,
+            now=self.clock.now(),
+            gates=seen.gates,
+            tally=seen.tally,
+            current=present[0] if present is not None else None,
+            stages=await self._stages(promotion),
+            waiting=waiting,
+            page=f"{self.page}/promotions/{promotion.id}" if self.page else "",
+            write_back="pushed to the branch"
+            if seen.policy.write_back == "Push"
+            else "by a follow-up pull request",
+            outcome=Outcome(runs=runs),
+            auto_merge=seen.policy.auto_merge,
+            people_commits=seen.people_commits,
+            marker=render_marker(self.marker(promotion), self.vault.digest),
+        )
+
+    def marker(self, promotion: Promotion) -> Marker:
+        """The machine block of a Promotion."""
+        return Marker(
+            promotion=promotion.id,
+            project=promotion.project,
+            stage=promotion.stage,
+            freight=promotion.freight,
+            digest=promotion.digest,
+            state=promotion.state.value,
+            created_at=promotion.created_at,
+            finished_at=promotion.finished_at,
+        )
+
+    def trailer(self, marker: Marker) -> str:
+        """The machine block for the last trailer of our commits, on one line."""
+        return render_marker(marker, self.vault.digest).removeprefix("<!-- ").removesuffix(" -->")
+
+    async def report(self, seen: Snapshot, waiting: str) -> None:
+        """Wish for everything that GitHub shall show of the Stage's Promotion now."""
+        promotion = seen.promotion
+        if promotion is None or promotion.pull is None or promotion.target is None:
+            return
+        repository = self.github.repository_of(promotion.target.url)
+        if repository is None:
+            return
+        view = await self.view(promotion, seen.preview, waiting, seen)
+        if promotion.merge_commit is None and promotion.head is not None and seen.preview is not None:
+            await self._queue_check(repository, render_gate_check(view))
+            await self._queue_check(repository, render_plan_check(view))
+            await self._queue_comment(
+                repository, promotion.pull, render_plan_comment(view), "plan", promotion
+            )
+        if promotion.merge_commit is not None:
+            await self._queue_check(repository, render_outcome_check(view))
+            await self._queue_comment(
+                repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
+            )
+        await self._queue_pull(repository, promotion.pull, view)
+
+    async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:
+        """Answer a command; the same key answers once."""
+        payload: dict[str, Json] = {
+            "repository": str(repository),
+            "number": number,
+            "body": body,
+            "marker": key,
+        }
+        await self.store.queue_post(Post(f"reply/{key}", "comment", str(repository), _COMMENTS, payload))
+
+    async def react(self, repository: Repository, comment: int, content: str) -> None:
+        """React to a person's comment."""
+        payload: dict[str, Json] = {"repository": str(repository), "comment": comment, "content": content}
+        key = f"reaction/{repository}/{comment}/{content}"
+        await self.store.queue_post(Post(key, "reaction", str(repository), _COMMENTS, payload))
+
+    async def post_check(self, repository: Repository, check: CheckRun) -> None:
+        """Wish for a check run on a commit."""
+        await self._queue_check(repository, check)
+
+    async def _queue_check(self, repository: Repository, check: CheckRun) -> None:
+        payload: Mapping[str, Json] = {"repository": str(repository), "check": encode(check)}
+        await self.store.queue_post(
+            Post(f"check/{repository}/{check.head}/{check.name}", "check", str(repository), _CHECKS, payload)
+        )
+
+    async def _queue_comment(
+        self, repository: Repository, number: PullNumber, body: str, name: str, promotion: Promotion
+    ) -> None:
+        marker = f"lockstep:{name}:{promotion.project}:{promotion.stage}"
+        payload: dict[str, Json] = {
+            "repository": str(repository),
+            "number": number,
+            "body": body,
+            "marker": marker,
+        }
+        await self.store.queue_post(
+            Post(f"comment/{repository}/{number}/{marker}", "comment", str(repository), _COMMENTS, payload)
+        )
+
+    async def _queue_pull(self, repository: Repository, number: PullNumber, view: PromotionView) -> None:
+        payload: dict[str, Json] = {
+            "repository": str(repository),
+            "number": number,
+            "title": render_title(view),
+            "body": render_body(view),
+        }
+        await self.store.queue_post(
+            Post(f"pull/{repository}/{number}", "pull", str(repository), _PULL, payload)
+        )
+
+    async def _stages(self, promotion: Promotion) -> tuple[StageLine, ...]:
+        """The project's Stages, in the order in which Freight passes them."""
+        lines = []
+        for stage in self.configuration.stages_in_order(promotion.project):
+            name = stage.metadata.name
+            record = await self.store.get_stage(promotion.project, name)
+            known = await self._present(record, promotion)
+            lines.append(
+                StageLine(
+                    name=name,
+                    freight=known[0] if known is not None else None,
+                    since=record.since,
+                    verified=known is not None and name in known[1].verified_in,
+                    here=name == promotion.stage,
+                )
+            )
+        return tuple(lines)
+
+    async def _present(
+        self, record: StageRecord, promotion: Promotion
+    ) -> tuple[Freight, FreightStatus] | None:
+        """The Freight of the Promotion's origin that a Stage has now."""
+        name = record.history[0].items.get(promotion.freight.origin) if record.history else None
+        return await self.store.get_freight(record.project, name) if name is not None else None

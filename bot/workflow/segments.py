@@ -1,0 +1,352 @@
+"""One segment of a Promotion's work: a preview that is published, or a pass over the steps after the merge."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from bot.domain.availability import enter_stage, leave_stage, verify_in_stage
+from bot.domain.files import CommitId
+from bot.domain.freight import FreightStatus
+from bot.domain.history import next_collection, record_collection
+from bot.domain.model import ReviewPolicy, Stage
+from bot.domain.planning import Snapshot, is_no_op
+from bot.domain.promotion import Promotion, PromotionId, State, Stop
+from bot.domain.review import Preview, Problem
+from bot.domain.splitting import Place
+from bot.ports import (
+    Clock,
+    Conflicted,
+    Event,
+    Git,
+    GitHub,
+    Look,
+    Signature,
+    Store,
+    TerminalError,
+    TransientError,
+)
+from bot.reports.body import render_body, render_title
+from bot.workflow.configuration import Configuration
+from bot.workflow.evaluation import Evaluator
+from bot.workflow.fulfil import Fulfiller, Task
+from bot.workflow.outcomes import Finished, Stopped, Waiting
+from bot.workflow.preview import Base, Previewer
+from bot.workflow.publish import Publisher, Texts
+from bot.workflow.reporting import Reporter
+from bot.workflow.snapshots import Gatherer
+
+log = logging.getLogger(__name__)
+
+_IN_SEGMENT = 30.0
+"""Seconds that a segment stays with a step that is not done; longer waits end it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Does the segments. `evaluator` makes the expressions of one Promotion."""
+
+    previewer: Previewer
+    fulfiller: Fulfiller
+    publisher: Publisher
+    reporter: Reporter
+    gatherer: Gatherer
+    store: Store
+    git: Git
+    github: GitHub
+    clock: Clock
+    configuration: Configuration
+    evaluator: Callable[[Promotion], Evaluator]
+
+    async def run(self, promotion_id: PromotionId, segment: int) -> None:
+        """Do one segment; a segment that is no longer the row's does nothing."""
+        promotion = await self.store.get_promotion(promotion_id)
+        if promotion is None or promotion.segment != segment or not promotion.running:
+            return
+        stage = self.configuration.stage(promotion.project, promotion.stage)
+        try:
+            if promotion.running == "preview":
+                done = await self._preview(promotion, stage)
+            else:
+                done = await self._fulfil(promotion, stage)
+        except TransientError as error:
+            pause = error.retry_after if error.retry_after is not None else 10.0
+            wake = self.clock.now() + timedelta(seconds=pause)
+            done = replace(promotion, reason=str(error), wake_at=wake)
+        except TerminalError as error:
+            done = self._refused(promotion, str(error))
+        await self._save(promotion, replace(done, running=""))
+
+    def _refused(self, promotion: Promotion, message: str) -> Promotion:
+        """No retry can help: before the merge the Promotion ends, after it it fails and holds its Stage."""
+        blocked = promotion.effects_begun or promotion.merge_commit is not None
+        return replace(
+            promotion, state=State.ERRORED, reason=message, blocked=blocked, finished_at=self.clock.now()
+        )
+
+    async def _save(self, before: Promotion, after: Promotion) -> None:
+        """Save the row over whatever a command changed meanwhile, and have the Stage looked at."""
+        expected = before
+        while not await self.store.save_promotion(after, expected=expected):
+            newest = await self.store.get_promotion(before.id)
+            if newest is None or newest.segment != before.segment:
+                return
+            after = replace(
+                after,
+                cancel_requested=newest.cancel_requested,
+                accepted=newest.accepted,
+                preview_wanted=newest.preview_wanted,
+            )
+            expected = newest
+        await self._event(after, after.state.value.lower(), after.reason)
+        looks = [Look("stage", f"{after.project}/{after.stage}", "a segment ended")]
+        at = after.wake_at if not after.state.ended else None
+        await self.store.request_looks(looks, at=at)
+        if after.state is State.SUCCEEDED:
+            stages = self.configuration.stages_in_order(after.project)
+            await self.store.request_looks(
+                [
+                    Look("stage", f"{after.project}/{stage.metadata.name}", "Freight moved on")
+                    for stage in stages
+                ]
+            )
+
+    # -- preview -------------------------------------------------------------------------------------------------
+
+    async def _preview(self, promotion: Promotion, stage: Stage | None) -> Promotion:
+        promotion = self._with_newest_steps(promotion, stage)
+        policy = self.configuration.policy(stage) if stage is not None else ReviewPolicy()
+        base = await self._branch_base(promotion)
+        if isinstance(base, Conflicted):
+            return await self._conflicted(promotion, base)
+        preview = await self.previewer.preview(promotion, policy, self.evaluator(promotion), base)
+        number = promotion.preview + 1
+        await self.store.save_preview(promotion.id, number, preview)
+        promotion = replace(promotion, preview=number, wake_at=None)
+        return await self._publish(promotion, policy, preview, base)
+
+    async def _publish(
+        self, promotion: Promotion, policy: ReviewPolicy, preview: Preview, base: Base | None
+    ) -> Promotion:
+        """Bring the preview before people, or go on where there is nobody to ask."""
+        red = _first_problem(preview)
+        if red is not None and red.prepared and promotion.pull is None:
+            return replace(promotion, state=State.QUEUED, reason=red.message, target=preview.target)
+        if promotion.pull is None and red is None and (is_no_op(preview) or policy.review == "None"):
+            ready = replace(promotion, state=State.FULFILLING, target=preview.target, digest=preview.digest)
+            return replace(ready, reason="nothing to review", base=preview.base)
+        if red is not None and red.prepared:
+            return await self._on_head(promotion, preview, red.message)
+        people = await self._people(promotion) if base is not None else ()
+        marker = self.reporter.marker(replace(promotion, digest=preview.digest))
+        before = promotion
+        promotion = await self.publisher.publish_branch(
+            promotion, preview, people, self.reporter.trailer(marker)
+        )
+        view = await self.reporter.view(
+            promotion, preview, "", _blank(promotion, policy, preview, self.clock)
+        )
+        texts = Texts(render_title(view), render_body(view))
+        promotion = await self.publisher.open(promotion, preview, texts)
+        if before.digest != promotion.digest:
+            await self._event(promotion, "preview", f"{preview.lane.value}, digest {preview.digest}")
+        reason = red.message if red is not None else preview.lane_reason
+        return replace(promotion, state=State.REVIEW, reason=reason)
+
+    async def _conflicted(self, promotion: Promotion, conflict: Conflicted) -> Promotion:
+        """The branch cannot be merged: the last preview stays, red, until somebody resolves it."""
+        previous = await self.store.get_preview(promotion.id, promotion.preview)
+        if previous is None:
+            raise TerminalError(
+                f"the preview of {promotion.id} is not to be found; promote the Freight again"
+            )
+        why = f"the branch conflicts with {previous.target.branch} in {', '.join(conflict.paths[:5])}"
+        number = promotion.preview + 1
+        await self.store.save_preview(
+            promotion.id, number, replace(previous, held=why, made_at=self.clock.now())
+        )
+        return await self._on_head(replace(promotion, preview=number, wake_at=None), previous, why)
+
+    async def _on_head(self, promotion: Promotion, preview: Preview, reason: str) -> Promotion:
+        """Nothing is written to the branch, but its present head is what the red preview speaks of."""
+        head = await self.git.resolve(preview.target.url, f"refs/heads/{promotion.branch}")
+        return replace(
+            promotion, state=State.REVIEW, reason=reason, head=head, heads=(), digest=preview.digest
+        )
+
+    async def _branch_base(self, promotion: Promotion) -> Base | Conflicted | None:
+        """What the preview stands on where people's commits are on the branch: the merge of it into the base."""
+        if promotion.pull is None or promotion.target is None:
+            return None
+        previous = await self.store.get_preview(promotion.id, promotion.preview)
+        people = await self._people(promotion)
+        if not people or previous is None:
+            return None
+        url, branch = promotion.target.url, promotion.target.branch
+        tip = await self.git.resolve(url, f"refs/heads/{branch}")
+        head = await self.git.resolve(url, f"refs/heads/{promotion.branch}")
+        if tip is None or head is None:
+            return None
+        merged = await self.git.merge_trees(url, tip, head)
+        if isinstance(merged, Conflicted):
+            return merged
+        signature = Signature("lockstep", "lockstep@localhost", promotion.created_at)
+        commit = await self.git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
+        return Base(Place(previous.target, previous.checkout), tip, commit)
+
+    async def _people(self, promotion: Promotion) -> tuple[CommitId, ...]:
+        if promotion.pull is None or promotion.target is None:
+            return ()
+        repository = self.github.repository_of(promotion.target.url)
+        if repository is None:
+            return ()
+        await self.git.fetch(promotion.target.url)
+        pull = await self.github.get_pull_request(repository, promotion.pull)
+        return await self.gatherer.people_commits(promotion, pull)
+
+    def _with_newest_steps(self, promotion: Promotion, stage: Stage | None) -> Promotion:
+        """Before the merge the pipeline's newest steps and vars count."""
+        revision = self.configuration.pipeline.revision
+        if stage is None or promotion.policy_revision == revision:
+            return promotion
+        template = stage.template
+        variables = (*stage.variables, *(template.variables if template is not None else ()))
+        steps = self.gatherer.steps_of(stage)
+        return replace(promotion, steps=steps, variables=variables, policy_revision=revision)
+
+    # -- fulfil --------------------------------------------------------------------------------------------------
+
+    async def _fulfil(self, promotion: Promotion, stage: Stage | None) -> Promotion:
+        policy = self.configuration.policy(stage) if stage is not None else ReviewPolicy()
+        preview = await self.store.get_preview(promotion.id, promotion.preview)
+        if preview is None:
+            raise TerminalError(
+                f"the preview of {promotion.id} is not to be found; promote the Freight again"
+            )
+        if not promotion.effects_begun:
+            checked = await self._check_merge(promotion, policy, preview)
+            if isinstance(checked, Promotion):
+                return checked
+            preview = checked
+            begun = replace(promotion, effects_begun=True)
+            if not await self.store.save_promotion(begun, expected=promotion):
+                raise TransientError("the promotion changed meanwhile", retry_after=1.0)
+            promotion = begun
+        if promotion.merge_commit is None and policy.review == "None":
+            preview = _without_review(preview)
+        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author)
+        outcome = await self._walk(task)
+        return await self._concluded(promotion, preview, outcome)
+
+    async def _walk(self, task: Task) -> Finished | Waiting | Stopped:
+        """Walk, and stay with a step that will be done soon."""
+        left = _IN_SEGMENT
+        while True:
+            outcome = await self.fulfiller.fulfil(task, self.evaluator(task.promotion))
+            if not isinstance(outcome, Waiting) or outcome.retry_after > left:
+                return outcome
+            left -= max(outcome.retry_after, 0.2)
+            await asyncio.sleep(max(outcome.retry_after, 0.2))
+
+    async def _check_merge(
+        self, promotion: Promotion, policy: ReviewPolicy, preview: Preview
+    ) -> Preview | Promotion:
+        """Before any effect: is what was merged what was approved? The answer is a Promotion that stops if not."""
+        merge = promotion.merge_commit
+        if merge is None:
+            return preview
+        url = preview.target.url
+        await self.git.fetch(url)
+        merged = await self.git.list_files(url, merge)
+        expected = await self.git.list_files(url, preview.tree)
+        changed = sorted(path for path in preview.touched if merged.get(path) != expected.get(path))
+        if not changed:
+            return preview
+        commit = await self.git.read_commit(url, merge)
+        base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge)
+        again = await self.previewer.preview(promotion, policy, self.evaluator(promotion), base)
+        if again.digest == preview.digest:
+            return again
+        number = promotion.preview + 1
+        await self.store.save_preview(promotion.id, number, again)
+        if again.digest in promotion.accepted:
+            return again
+        names = ", ".join(changed[:3])
+        stop = Stop(f"the merge differs from what was approved in {names}", again.digest, tuple(changed))
+        return replace(promotion, preview=number, state=State.STOPPED, stop=stop, reason=stop.reason)
+
+    async def _concluded(
+        self, promotion: Promotion, preview: Preview, outcome: Finished | Waiting | Stopped
+    ) -> Promotion:
+        now = self.clock.now()
+        match outcome:
+            case Waiting(reason=reason, retry_after=pause):
+                return replace(promotion, reason=reason, wake_at=now + timedelta(seconds=pause))
+            case Stopped(stop=stop):
+                return replace(promotion, state=State.STOPPED, stop=stop, reason=stop.reason)
+            case Finished(state=State.SUCCEEDED):
+                await self._arrive(promotion)
+                await self._clean(promotion)
+                done = replace(promotion, state=State.SUCCEEDED, blocked=False, finished_at=now)
+                return replace(
+                    done,
+                    reason=f"{preview.lane.value}: every step is done",
+                    release_commit=outcome.release_commit,
+                )
+            case Finished(state=state, reason=reason):
+                return replace(promotion, state=state, reason=reason, blocked=True, finished_at=now)
+
+    async def _arrive(self, promotion: Promotion) -> None:
+        """The Stage has the Freight now, and it is verified there; done twice it is done once."""
+        project, stage, now = promotion.project, promotion.stage, self.clock.now()
+        record = await self.store.get_stage(project, stage)
+        freight = promotion.freight
+        present = record.history[0].items.get(freight.origin) if record.history else None
+        if present is not None and present != freight.name:
+            old = await self.store.get_freight(project, present)
+            if old is not None:
+                await self.store.change_freight_status(project, present, leave_stage(old[1], stage, now))
+        found = await self.store.get_freight(project, freight.name)
+        status = found[1] if found is not None else FreightStatus()
+        if stage not in status.currently_in:
+            status = enter_stage(status, stage, now)
+        await self.store.change_freight_status(project, freight.name, verify_in_stage(status, stage, now))
+        if present != freight.name:
+            collection = next_collection(record.history, freight.origin, freight.name)
+            history = record_collection(record.history, collection)
+            await self.store.save_stage(replace(record, history=history, since=now))
+
+    async def _clean(self, promotion: Promotion) -> None:
+        await self.store.drop_bundles(promotion.id)
+        await self.publisher.delete_branch(promotion)
+
+    async def _event(self, promotion: Promotion, kind: str, message: str) -> None:
+        now = self.clock.now()
+        await self.store.add_event(
+            Event(now, promotion.project, promotion.stage, promotion.id, kind, message)
+        )
+
+
+def _first_problem(preview: Preview) -> Problem | None:
+    return preview.problems[0] if preview.problems else None
+
+
+def _without_review(preview: Preview) -> Preview:
+    """A preview of which nothing is in the tree yet: every step runs for real."""
+    return replace(preview, split=replace(preview.split, cut=0, prepared=()), differences={})
+
+
+def _blank(promotion: Promotion, policy: ReviewPolicy, preview: Preview, clock: Clock) -> Snapshot:
+    """A snapshot for the first body, before anything of the pull request can be read."""
+    stage = Stage(metadata=policy.metadata, requested_freight=())
+    return Snapshot(
+        now=clock.now(),
+        project=promotion.project,
+        stage=stage,
+        policy=policy,
+        promotion=promotion,
+        preview=preview,
+    )

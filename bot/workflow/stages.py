@@ -1,0 +1,280 @@
+"""Looking at one Stage: see, decide, act, until there is nothing to do but wait."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import assert_never
+
+from bot.domain.auto_promotion import Hold as OriginHold
+from bot.domain.auto_promotion import holds_after_promotion
+from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
+from bot.domain.freight import Freight
+from bot.domain.identity import promotion_name, ulid
+from bot.domain.model import Stage
+from bot.domain.planning import (
+    BeginFulfil,
+    ContinueFulfil,
+    End,
+    EnsureSegment,
+    Hold,
+    MakePreview,
+    Merge,
+    Snapshot,
+    StartPromotion,
+    Wait,
+    plan,
+)
+from bot.domain.promotion import Promotion, PromotionId, State
+from bot.domain.tasks import TaskError
+from bot.ports import Event, GitHub, Look, MergeDone, Store, TerminalError
+from bot.workflow import engine
+from bot.workflow.publish import Publisher
+from bot.workflow.reporting import Reporter
+from bot.workflow.snapshots import Gatherer
+
+log = logging.getLogger(__name__)
+
+_MOST_ACTIONS = 12
+"""Actions of one look; more mean that something flips to and fro, and a pause is due."""
+
+
+@dataclass(slots=True)
+class StageLooker:
+    """Carries out what the plan of a Stage says."""
+
+    gatherer: Gatherer
+    reporter: Reporter
+    publisher: Publisher
+    store: Store
+    github: GitHub
+    engine: engine.Engine | None = None
+
+    async def look(self, stage: Stage) -> str:
+        """Act until only waiting is left; returns the reason why it waits.
+
+        Raises TransientError and TerminalError of the world.
+        """
+        if stage.is_control_flow:
+            return await self._pass_on(stage)
+        for _ in range(_MOST_ACTIONS):
+            seen = await self.gatherer.gather(stage)
+            action = plan(seen)
+            if isinstance(action, Wait):
+                await self._wait(seen, action)
+                return action.reason
+            await self._act(seen, action)
+            if isinstance(action, EnsureSegment):
+                return "work is under way"
+        await self._look_again(seen, timedelta(seconds=5))
+        return "looked at again soon"
+
+    async def start(
+        self, stage: Stage, freight: Freight, *, actor: str, actor_id: int = 0, rollback: bool = False
+    ) -> Promotion | str:
+        """Create a Promotion; the answer is a reason if the Stage has an unfinished one or its task is wrong."""
+        project, name = stage.metadata.namespace, stage.metadata.name
+        try:
+            steps = self.gatherer.steps_of(stage)
+        except TaskError as error:
+            return str(error)
+        now = self.gatherer.clock.now()
+        record = await self.store.get_stage(project, name)
+        promotion = Promotion(
+            id=PromotionId(promotion_name(name, ulid(now, secrets.token_bytes(10)), freight.name)),
+            project=project,
+            stage=name,
+            freight=freight,
+            collection=await self._collection(
+                project, freight, record.history[0].items if record.history else {}
+            ),
+            steps=steps,
+            variables=(*stage.variables, *(stage.template.variables if stage.template is not None else ())),
+            actor=actor,
+            actor_id=actor_id,
+            created_at=now,
+            rollback=rollback,
+            policy_revision=self.gatherer.configuration.pipeline.revision,
+        )
+        if not await self.store.create_promotion(promotion):
+            return f"{name} has an unfinished promotion"
+        await self._event(promotion, "promotion", f"{freight.alias} to {name}, asked for by {actor}")
+        return promotion
+
+    async def hold_after(self, promotion: Promotion, candidate: Freight | None) -> None:
+        """Note that a person chose: other Freight than the candidate holds auto-promotion of its origin."""
+        record = await self.store.get_stage(promotion.project, promotion.stage)
+        hold = OriginHold(
+            origin=promotion.freight.origin,
+            freight=promotion.freight.name,
+            promotion=promotion.id,
+            created_at=promotion.created_at,
+            reason=f"{promotion.actor} promoted {promotion.freight.alias}",
+        )
+        holds = holds_after_promotion(record.holds, hold, candidate.name if candidate is not None else None)
+        await self.store.save_stage(replace(record, holds=holds))
+
+    # -- actions -------------------------------------------------------------------------------------------------
+
+    async def _act(
+        self,
+        seen: Snapshot,
+        action: StartPromotion
+        | MakePreview
+        | Merge
+        | BeginFulfil
+        | ContinueFulfil
+        | EnsureSegment
+        | Hold
+        | End,
+    ) -> None:
+        promotion = seen.promotion
+        match action:
+            case StartPromotion(freight=freight):
+                await self.start(seen.stage, freight, actor="lockstep")
+                return
+            case _ if promotion is None:
+                raise TerminalError(f"{action} needs a promotion")
+            case MakePreview(reason=reason):
+                await self._begin(
+                    promotion, "preview", replace(promotion, preview_wanted="", reason=reason, wake_at=None)
+                )
+            case Merge():
+                await self._merge(seen, promotion, action)
+            case BeginFulfil(merge=merge, reason=reason):
+                begun = replace(
+                    promotion, state=State.FULFILLING, merge_commit=merge, reason=reason, wake_at=None
+                )
+                await self._begin(promotion, "fulfil", begun)
+            case ContinueFulfil(reason=reason):
+                begun = replace(promotion, state=State.FULFILLING, stop=None, reason=reason, wake_at=None)
+                await self._begin(promotion, "fulfil", begun)
+            case EnsureSegment():
+                await self._ensure(promotion)
+            case Hold(merge=merge, reason=reason):
+                held = replace(promotion, state=State.HELD, merge_commit=merge, reason=reason)
+                if await self.store.save_promotion(held, expected=promotion):
+                    await self._event(held, "held", reason)
+            case End():
+                await self._end(seen, promotion, action)
+            case _:
+                assert_never(action)
+
+    async def _begin(self, promotion: Promotion, work: str, changed: Promotion) -> None:
+        """Mark a segment as in flight, then queue it; the next look repairs a crash between the two."""
+        begun = replace(changed, running=work, segment=promotion.segment + 1)
+        if await self.store.save_promotion(begun, expected=promotion):
+            await self._event(begun, work, begun.reason)
+            await self._submit(begun)
+
+    async def _ensure(self, promotion: Promotion) -> None:
+        if self.engine is not None and await self.engine.is_finished(_segment_id(promotion)):
+            # The segment ended without a word: an error of ours, which the log tells. It is tried again with a pause.
+            idle = replace(
+                promotion, running="", reason=f"{promotion.running} ended unexpectedly; see the log"
+            )
+            wake = self.gatherer.clock.now() + timedelta(seconds=30)
+            await self.store.save_promotion(replace(idle, wake_at=wake), expected=promotion)
+            return
+        await self._submit(promotion)
+
+    async def _submit(self, promotion: Promotion) -> None:
+        if self.engine is not None:
+            await self.engine.submit(
+                engine.SEGMENTS,
+                "segment",
+                f"{promotion.id} {promotion.segment}",
+                work_id=_segment_id(promotion),
+                key=f"{promotion.project}/{promotion.stage}",
+            )
+
+    async def _merge(self, seen: Snapshot, promotion: Promotion, action: Merge) -> None:
+        if seen.pull is None:
+            return
+        outcome = await self.github.merge_pull_request(
+            seen.pull.repository,
+            seen.pull.number,
+            head=action.head,
+            method="merge",
+            title=f"{seen.pull.title} (#{seen.pull.number})",
+            message=action.reason,
+        )
+        if isinstance(outcome, MergeDone):
+            await self._event(promotion, "merged", action.reason)
+            return
+        await self._event(promotion, "merge refused", outcome.message)
+        await self._look_again(seen, timedelta(seconds=10))
+
+    async def _end(self, seen: Snapshot, promotion: Promotion, action: End) -> None:
+        ended = replace(
+            promotion,
+            state=action.state,
+            reason=action.reason,
+            finished_at=seen.now,
+            superseded_by=action.superseded_by.name if action.superseded_by is not None else "",
+        )
+        await self.reporter.report(replace(seen, promotion=ended), action.reason)
+        if action.superseded_by is None:
+            await self.publisher.close(promotion)
+        await self.store.drop_bundles(promotion.id)
+        if await self.store.save_promotion(ended, expected=promotion):
+            await self._event(ended, action.state.value.lower(), action.reason)
+
+    async def _wait(self, seen: Snapshot, action: Wait) -> None:
+        await self.reporter.report(seen, action.reason)
+        promotion = seen.promotion
+        if promotion is not None and promotion.reason != action.reason:
+            saved = await self.store.save_promotion(
+                replace(promotion, reason=action.reason), expected=promotion
+            )
+            if saved:
+                await self._event(promotion, "waits", action.reason)
+        if action.until is not None:
+            look = Look("stage", f"{seen.project}/{seen.stage.metadata.name}", "its time has come")
+            await self.store.request_looks([look], at=action.until)
+
+    async def _look_again(self, seen: Snapshot, pause: timedelta) -> None:
+        look = Look("stage", f"{seen.project}/{seen.stage.metadata.name}", "once more")
+        await self.store.request_looks([look], at=seen.now + pause)
+
+    async def _pass_on(self, stage: Stage) -> str:
+        """A control-flow Stage verifies whatever is available to it at once."""
+        project, name = stage.metadata.namespace, stage.metadata.name
+        now = self.gatherer.clock.now()
+        known = [KnownFreight(freight, status) for freight, status in await self.store.list_freight(project)]
+        passed = 0
+        for item in available_freight(stage, index_freight(known), now):
+            if name not in item.status.verified_in:
+                verified = verify_in_stage(item.status, name, now)
+                await self.store.change_freight_status(project, item.freight.name, verified)
+                passed += 1
+        if passed:
+            await self.store.request_looks(self.downstream(project))
+        return f"passed on {passed} Freight"
+
+    def downstream(self, project: str) -> list[Look]:
+        """Looks at every Stage of a project: what one Stage proves, others may take."""
+        stages = self.gatherer.configuration.stages_in_order(project)
+        return [Look("stage", f"{project}/{stage.metadata.name}", "Freight moved on") for stage in stages]
+
+    async def _collection(self, project: str, freight: Freight, present: object) -> tuple[Freight, ...]:
+        """The promoted Freight with that of the other origins, which the Stage keeps."""
+        others = []
+        items = dict(present) if isinstance(present, dict) else {}
+        for origin, name in items.items():
+            found = await self.store.get_freight(project, name) if origin != freight.origin else None
+            if found is not None:
+                others.append(found[0])
+        return (freight, *others)
+
+    async def _event(self, promotion: Promotion, kind: str, message: str) -> None:
+        now = self.gatherer.clock.now()
+        await self.store.add_event(
+            Event(now, promotion.project, promotion.stage, promotion.id, kind, message)
+        )
+
+
+def _segment_id(promotion: Promotion) -> str:
+    return f"{promotion.id}/{promotion.segment}/{promotion.attempt}"
