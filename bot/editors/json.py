@@ -142,10 +142,18 @@ def _render(update: Update) -> str:
         case float() as number:
             plain = format(Decimal(repr(number)), "f")
             return plain.removesuffix(".0") if number.is_integer() else plain
+        case str() as text if not _is_unicode(text):
+            raise EditError(
+                f"key {update.key!r}: the new value holds half a surrogate pair, which is no text"
+            )
         case value:
             # Browsers once took these two for line ends inside scripts, so encoders write them as escapes.
             dumped = json.dumps(value, ensure_ascii=False)
             return dumped.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _space(text: str, at: int) -> int:

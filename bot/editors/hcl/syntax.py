@@ -201,7 +201,10 @@ def unescape(text: str) -> str:
 
 
 def render_literal(value: Json) -> str:
-    """A scalar as HCL text, template marks escaped; ValueError for containers and numbers that are not finite."""
+    """A scalar as HCL text, template marks escaped.
+
+    ValueError for containers, numbers that are not finite and text that is no Unicode.
+    """
     match value:
         case None:
             return "null"
@@ -215,6 +218,7 @@ def render_literal(value: Json) -> str:
             text = repr(value)
             return text if "." in text else text.replace("e", ".0e")
         case str():
+            value.encode()
             return '"' + _quote(value) + '"'
         case _:
             raise ValueError("not a string, finite number, boolean or null")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from tree_sitter import Node
 
@@ -42,11 +43,9 @@ def update_hcl(text: str, updates: Sequence[Update]) -> str:
         splice = _plan(source, update)
         splices[splice.node.start_byte] = splice
     ordered = [splices[start] for start in sorted(splices)]
-    result = _join(source, ordered)
-    after = parse_source(result)
-    for splice in ordered:
-        _verify(source, after, splice, _shift(ordered))
-    return bom + result
+    for _, group in groupby(ordered, key=lambda each: chain(each.node)[-2].start_byte):
+        _verify_item(source, list(group))
+    return bom + _join(source.data, ordered).decode()
 
 
 def _plan(source: Source, update: Update) -> _Splice:
@@ -65,36 +64,55 @@ def _plan(source: Source, update: Update) -> _Splice:
         raise EditError(f"key {key!r}: the new value cannot be written: {error}", at) from error
 
 
-def _join(source: Source, splices: list[_Splice]) -> str:
+def _join(data: bytes, splices: list[_Splice], begin: int = 0) -> bytes:
+    """Bytes with all splices made; `begin` is where they start in the text that the splices speak of."""
     pieces: list[bytes] = []
-    position = 0
+    position = begin
     for splice in splices:
-        pieces += (source.data[position : splice.node.start_byte], splice.text)
+        pieces += (data[position - begin : splice.node.start_byte - begin], splice.text)
         position = splice.node.end_byte
-    pieces.append(source.data[position:])
-    return b"".join(pieces).decode()
+    pieces.append(data[position - begin :])
+    return b"".join(pieces)
 
 
-def _shift(splices: list[_Splice]) -> Callable[[int], int]:
-    """Where a byte of the old text is in the new one; bytes inside a replaced value are not asked for."""
+def _verify_item(source: Source, splices: list[_Splice]) -> None:
+    """Read one top-level item again and compare.
+
+    An item that is complete by itself, with its bytes before and after it unchanged, cannot change what its
+    neighbours are, so the rest of the text need not be read twice.
+    """
+    top = chain(splices[0].node)[-2]
+    old = source.data[top.start_byte : top.end_byte]
+    after = parse_source(_join(old, splices, top.start_byte).decode())
+    items = after.body.children if after.body is not None else []
+    if len(items) != 1 or after.root.has_error or items[0].end_byte != len(after.data):
+        raise EditError(
+            f"key {splices[0].key!r} cannot be written without changing what stands around it", line(top)
+        )
+    moved = _shift(splices, top.start_byte)
+    for splice in splices:
+        _verify(after, top, items[0], splice, moved)
+
+
+def _shift(splices: list[_Splice], begin: int) -> Callable[[int], int]:
+    """Where a byte of the old text is in the new item; bytes inside a replaced value are not asked for."""
     moves = [
         (each.node.end_byte, len(each.text) - each.node.end_byte + each.node.start_byte) for each in splices
     ]
 
     def moved(position: int) -> int:
-        return position + sum(delta for end, delta in moves if end <= position)
+        return position - begin + sum(delta for end, delta in moves if end <= position)
 
     return moved
 
 
-def _verify(before: Source, after: Source, splice: _Splice, moved: Callable[[int], int]) -> None:
+def _verify(after: Source, old: Node, new: Node, splice: _Splice, moved: Callable[[int], int]) -> None:
     """Compare both trees level by level on the way down to the value; siblings must not have moved or changed.
 
     What stands beside the way has the same bytes in both texts, so the same kind and span make it the same.
     """
     at = line(splice.node)
-    old, new = before.root, after.root
-    for next_old in [*reversed(chain(splice.node))]:
+    for next_old in reversed(chain(splice.node)[:-2]):
         index = _same_children(old, new, next_old, moved)
         if index is None:
             raise EditError(

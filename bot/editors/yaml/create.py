@@ -138,13 +138,13 @@ def _insert_lines(text: str, position: int, lines: list[str]) -> str:
 
 def content_end(stream: Stream, index: int) -> int:
     """The character behind the last thing a node holds; block collections themselves end only at the next token."""
-    at = stream.closing[index]
+    at = stream.closing(index)
     while stream.kinds[at] is Kind.END:
         if stream.ends[at] > stream.starts[at]:
             return stream.ends[at]
         at -= 1
     end = stream.ends[at]
-    if stream.styles[at] in ("|", ">"):
+    if stream.style(at) in ("|", ">"):
         header = stream.text[stream.starts[at] : end].split("\n", 1)[0]
         if "+" not in header:
             return len(stream.text[:end].rstrip())
@@ -175,7 +175,7 @@ def _add_item(stream: Stream, place: Place, value: Json, parts: list[str]) -> st
 
 def _add_flow(stream: Stream, index: int, entry: str) -> str:
     text, close = stream.text, stream.end(index) - 1
-    last = stream.closing[index] - 1
+    last = stream.closing(index) - 1
     if last == index:
         return text[:close] + entry + text[close:]
     end = stream.end(last)

@@ -178,7 +178,7 @@ class _Merge:
 
     def _is_inside_flow(self, key: int) -> bool:
         return any(
-            self.above.is_flow(at) and at < key < self.above.closing[at]
+            self.above.is_flow(at) and at < key < self.above.closing(at)
             for at in range(self.above.roots[0], key)
         )
 

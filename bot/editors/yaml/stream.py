@@ -45,7 +45,7 @@ class _AnyEvent(Protocol):
 
     value: str
     tag: str | None
-    anchor: str
+    anchor: str | None
     style: str | None
     flow_style: bool | None
     start_mark: _AnyMark
@@ -79,42 +79,51 @@ class Stream:
     """A parsed text as columns, one entry per event; a node is named by the number of its first event.
 
     `text` has no byte order mark: spans would be off by one with it. `values` holds a scalar's value or an alias's
-    name; `styles` a scalar's quote or block sign, `flow` for collections in brackets, else "". `starts` and `ends`
-    are characters of `text`. `closing[i]` is the event that ends node i; `roots` are the documents' root nodes,
-    `targets` tells for each alias which node it stands for. Columns instead of objects: tens of thousands of small
-    objects would cost more in garbage collection than the parsing itself.
+    name; `starts` and `ends` are characters of `text`; `roots` are the documents' root nodes. What few events have
+    stands in dictionaries: `tags`, `anchors`, `styles` (a scalar's quote or block sign, `flow` for collections in
+    brackets), `closings` (the event that ends a collection) and `targets` (the node an alias stands for).
+    Columns instead of objects: tens of thousands of small objects would cost more in garbage collection than the
+    parsing itself.
     """
 
     text: str
     kinds: list[Kind] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
-    tags: list[str | None] = field(default_factory=list)
-    anchors: list[str | None] = field(default_factory=list)
-    styles: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    closing: list[int] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
+    tags: dict[int, str] = field(default_factory=dict)
+    anchors: dict[int, str] = field(default_factory=dict)
+    styles: dict[int, str] = field(default_factory=dict)
+    closings: dict[int, int] = field(default_factory=dict)
     targets: dict[int, int] = field(default_factory=dict)
+
+    def closing(self, index: int) -> int:
+        """The last event of a node, which is the node itself unless it is a collection."""
+        return self.closings.get(index, index)
+
+    def style(self, index: int) -> str:
+        """A scalar's quote or block sign, `flow` for a collection in brackets or braces, else nothing."""
+        return self.styles.get(index, "")
 
     def pairs(self, index: int) -> Iterator[tuple[int, int]]:
         """Key and value nodes of the mapping at `index`."""
-        at, end, closing = index + 1, self.closing[index], self.closing
+        at, end, closing = index + 1, self.closings[index], self.closing
         while at < end:
-            value = closing[at] + 1
+            value = closing(at) + 1
             yield at, value
-            at = closing[value] + 1
+            at = closing(value) + 1
 
     def items(self, index: int) -> Iterator[int]:
         """Item nodes of the sequence at `index`."""
-        at, end, closing = index + 1, self.closing[index], self.closing
+        at, end, closing = index + 1, self.closings[index], self.closing
         while at < end:
             yield at
-            at = closing[at] + 1
+            at = closing(at) + 1
 
     def is_flow(self, index: int) -> bool:
         """Whether a node is a collection in brackets or braces."""
-        return self.styles[index] == FLOW
+        return self.style(index) == FLOW
 
     def line(self, index: int) -> int:
         """The line, from 1, on which a node begins."""
@@ -127,7 +136,7 @@ class Stream:
 
     def end(self, index: int) -> int:
         """The character after a node."""
-        return self.ends[self.closing[index]]
+        return self.ends[self.closing(index)]
 
     def key_text(self, index: int) -> str | None:
         """The text of a key node; None for a key that is an alias or a collection."""
@@ -147,78 +156,74 @@ class Stream:
 
     def read(self, index: int) -> Json:
         """The value of the scalar at `index` by its tag, its quotes or, bare, by its look."""
-        text, tag = self.values[index], self.tags[index]
+        text, tag = self.values[index], self.tags.get(index)
         if tag in STANDARD_TAGS and tag != "tag:yaml.org,2002:str":
             return read_plain(text)
-        return text if tag is not None or self.styles[index] else read_plain(text)
+        return text if tag is not None or self.style(index) else read_plain(text)
 
 
 def parse_stream(text: str) -> Stream:
     """The events of a text without byte order mark; what is no YAML raises EditError with its line."""
     try:
-        stream = _read_events(text)
+        return _read_events(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(str(part) for part in (error.context, error.problem) if part)
         raise EditError(f"this is no valid YAML: {said}", None if mark is None else mark.line + 1) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise EditError(f"this is no valid YAML: {' '.join(str(error).split())}") from error
-    if Kind.ALIAS in stream.kinds:
-        _resolve_aliases(stream)
-    return stream
-
-
-def _resolve_aliases(stream: Stream) -> None:
-    named: dict[str, int] = {}
-    for index, kind in enumerate(stream.kinds):
-        anchor = stream.anchors[index]
-        if anchor is not None:
-            named[anchor] = index
-        elif kind is Kind.DOCUMENT:
-            named.clear()
-        elif kind is Kind.ALIAS:
-            target = named.get(stream.values[index])
-            if target is None:
-                raise EditError(
-                    f"the alias *{stream.values[index]} has no anchor before it", stream.line(index)
-                )
-            stream.targets[index] = target
 
 
 def _read_events(text: str) -> Stream:
     stream = Stream(text)
     opened: list[int] = []
+    anchored: dict[str, int] = {}
     # The loop runs tens of thousands of times within a few milliseconds, so look-ups stand outside of it.
-    add_kind, add_value, add_tag = stream.kinds.append, stream.values.append, stream.tags.append
-    add_anchor, add_style = stream.anchors.append, stream.styles.append
-    add_start, add_end, closing = stream.starts.append, stream.ends.append, stream.closing
-    kind_of, scalar, end = _KINDS.get, Kind.SCALAR, Kind.END
+    add_kind, add_value = stream.kinds.append, stream.values.append
+    add_start, add_end = stream.starts.append, stream.ends.append
+    kind_of, scalar, closed = _KINDS.get, Kind.SCALAR, Kind.END
+    at = 0
     for event in cast(Iterator[_AnyEvent], yaml.parse(text, Loader=_LOADER)):
         kind = kind_of(type(event))
         if kind is None:
             continue
-        at = len(closing)
-        closing.append(at)
-        value, tag, anchor, style = "", None, None, ""
-        if kind is scalar:
-            value, tag, anchor, style = event.value, event.tag, event.anchor, event.style or ""
-        elif kind is end:
-            closing[opened.pop()] = at
-        elif kind is Kind.ALIAS:
-            value = event.anchor
-        elif kind is Kind.DOCUMENT:
-            stream.roots.append(at + 1)
-        else:
-            opened.append(at)
-            tag, anchor, style = event.tag, event.anchor, FLOW if event.flow_style else ""
         add_kind(kind)
-        add_value(value)
-        add_tag(tag)
-        add_anchor(anchor)
-        add_style(style)
         add_start(event.start_mark.index)
         add_end(event.end_mark.index)
+        if kind is closed:
+            stream.closings[opened.pop()] = at
+            add_value("")
+        elif kind is Kind.DOCUMENT:
+            stream.roots.append(at + 1)
+            anchored.clear()
+            add_value("")
+        elif kind is Kind.ALIAS:
+            stream.targets[at] = anchored.get(event.anchor or "", -1)
+            add_value(event.anchor or "")
+        else:
+            if kind is scalar:
+                add_value(event.value)
+                if event.style:
+                    stream.styles[at] = event.style
+            else:
+                add_value("")
+                opened.append(at)
+                if event.flow_style:
+                    stream.styles[at] = FLOW
+            if event.tag is not None:
+                stream.tags[at] = event.tag
+            if event.anchor is not None:
+                stream.anchors[at] = event.anchor
+                anchored[event.anchor] = at
+        at += 1
+    _refuse_unknown_aliases(stream)
     return stream
+
+
+def _refuse_unknown_aliases(stream: Stream) -> None:
+    for index, target in stream.targets.items():
+        if target < 0:
+            raise EditError(f"the alias *{stream.values[index]} has no anchor before it", stream.line(index))
 
 
 def compare_streams(before: Stream, after: Stream, changed: dict[int, Json]) -> str:
@@ -227,16 +232,16 @@ def compare_streams(before: Stream, after: Stream, changed: dict[int, Json]) -> 
         return "its structure would change"
     if before.anchors != after.anchors:
         return "an anchor would be lost"
-    values, tags, styles = list(before.values), list(before.tags), list(before.styles)
+    values, tags, styles = list(before.values), dict(before.tags), dict(before.styles)
     for index, value in changed.items():
         found = after.read(index)
         if not same_value(found, value) or isinstance(found, str) != isinstance(value, str):
             return "the value would be read back as something else"
-        values[index], tags[index], styles[index] = (
-            after.values[index],
-            after.tags[index],
-            after.styles[index],
-        )
+        values[index] = after.values[index]
+        for mine, theirs in ((tags, after.tags), (styles, after.styles)):
+            mine.pop(index, None)
+            if index in theirs:
+                mine[index] = theirs[index]
     if values != after.values or tags != after.tags or styles != after.styles:
         return "another value would change"
     return ""

@@ -94,8 +94,8 @@ def _splice(stream: Stream, place: Place, value: Json) -> _Splice:
     found = _PREFIX.match(raw)
     prefix = found[0] if found else ""
     body = raw[len(prefix) :]
-    prefix = _keep_tag(stream.tags[place.index], prefix, value, stream.line(place.index))
-    style = stream.styles[place.index] if body else ""
+    prefix = _keep_tag(stream.tags.get(place.index), prefix, value, stream.line(place.index))
+    style = stream.style(place.index) if body else ""
     if style in ("|", ">"):
         return _Splice(place.index, start, end, prefix + _render_block(stream, place, body, value), value)
     rendered = prefix + render_scalar(value, style, flow=place.flow)
