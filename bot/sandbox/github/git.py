@@ -173,9 +173,10 @@ class Git:
 
     # ---- commits
 
-    def commits(self, *selection: str) -> list[Commit]:
-        """The commits that `git log` would list for the selection."""
-        out = self.run("log", _DATES, _FORMAT, *selection, "--").decode(errors="replace")
+    def commits(self, *selection: str, path: str | None = None) -> list[Commit]:
+        """The commits that `git log` would list for the selection, with `path` only those that touch it."""
+        limits = ["--", *([path] if path else [])]
+        out = self.run("log", _DATES, _FORMAT, *selection, *limits).decode(errors="replace")
         parts = out.split("\0")
         width = len(_FIELDS)
         return [_commit(parts[at : at + width]) for at in range(0, len(parts) - width + 1, width)]

@@ -54,7 +54,7 @@ def merge(world: World, actor: Actor, repo: Repository, pull: PullRequest, reque
         raise Refused(409, "Base branch was modified. Review and try the merge again.") from None
     with world.store.transaction():
         _finish(world, actor, repo, pull, intent)
-    _delete_branch(world, actor, repo, pull)
+    delete_merged_branch(world, actor, repo, pull)
     return new
 
 
@@ -201,7 +201,8 @@ def _finish(world: World, actor: Actor, repo: Repository, pull: PullRequest, int
     ref_changed(world, actor, repo, RefChange(f"refs/heads/{pull.base_ref}", intent.old_sha, intent.new_sha))
 
 
-def _delete_branch(world: World, actor: Actor, repo: Repository, pull: PullRequest) -> None:
+def delete_merged_branch(world: World, actor: Actor, repo: Repository, pull: PullRequest) -> None:
+    """Delete the head branch of a merged pull request where the repository is set to do so."""
     ref = f"refs/heads/{pull.head_ref}"
     head = world.git(repo).ref(ref)
     used = world.open_pulls(repo, head_ref=pull.head_ref) or world.open_pulls(repo, base_ref=pull.head_ref)

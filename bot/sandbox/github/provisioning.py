@@ -23,6 +23,13 @@ from bot.sandbox.github.records import Collaborator, Repository
 from bot.sandbox.github.world import ROLES, World, digest
 
 ACCESS = ("read", "write", "admin")
+# Login, name and role: a platform engineer, a reviewer, an admin who may pass rules by, a reader.
+DEMO_PEOPLE = (
+    ("olivia", "Olivia Berg", "maintain"),
+    ("rafael", "Rafael Costa", "write"),
+    ("dana", "Dana Levi", "admin"),
+    ("uma", "Uma Patel", "read"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,18 @@ def create_team(world: World, organisation: str, slug: str, members: Sequence[st
             if not world.in_team(team.id, user):
                 world.store.add(TeamMember(team.id, user.id))
         return team
+
+
+def demo_cast(world: World, organisation: str, repositories: Sequence[str]) -> None:
+    """The demo's organisation, people and team, with their roles on the repositories that are there."""
+    create_user(world, organisation, organisation.title(), "Organization")
+    for login, name, _ in DEMO_PEOPLE:
+        create_user(world, login, name)
+        add_member(world, organisation, login)
+    create_team(world, organisation, "platform", ["olivia", "rafael"])
+    for name in repositories:
+        for login, _, role in DEMO_PEOPLE:
+            set_role(world, world.repository(organisation, name), login, role)
 
 
 def set_role(world: World, repo: Repository, login: str, role: str) -> None:

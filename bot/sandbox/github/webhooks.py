@@ -78,7 +78,7 @@ class Deliverer:
             lines: dict[int, asyncio.Task[None]] = {}
             while True:
                 self._awake.clear()
-                due, pause = self._due()
+                due, pause = await asyncio.to_thread(self._due)
                 for app_id, rows in due.items():
                     if app_id not in lines or lines[app_id].done():
                         lines[app_id] = group.create_task(self._drain(client, rows))
@@ -104,7 +104,7 @@ class Deliverer:
         try:
             for row in rows:
                 fault = None if row.not_before else self._faults.for_webhook(row.event, row.action)
-                if fault is None or not self._divert(row, fault):
+                if fault is None or not await asyncio.to_thread(self._divert, row, fault):
                     await self._send(client, row)
         finally:
             self._busy -= 1
@@ -151,14 +151,13 @@ class Deliverer:
             outcome = {"status": "timed out", "status_code": 0}
         except (httpx.HTTPError, httpx.InvalidURL):
             outcome = {"status": "failed to connect to host", "status_code": 502}
-        self._world.store.change(
-            row,
-            state="done",
-            duration=time.monotonic() - started,
-            delivered_at=self._world.now(),
-            request_headers=headers,
-            **outcome,
-        )
+        outcome |= {
+            "state": "done",
+            "duration": time.monotonic() - started,
+            "delivered_at": self._world.now(),
+            "request_headers": headers,
+        }
+        await asyncio.to_thread(lambda: self._world.store.change(row, **outcome))
 
 
 def _headers(app: App, row: Delivery, body: bytes) -> dict[str, str]:

@@ -1,0 +1,156 @@
+"""The App manifest flow: the page that shows what an App asks for, its button, and the redirect with the code."""
+
+import asyncio
+import html
+import json
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from bot.sandbox.github.accounts import App, ManifestCode, User
+from bot.sandbox.github.errors import Refused
+from bot.sandbox.github.git import stamp
+from bot.sandbox.github.installing import install, ping
+from bot.sandbox.github.provisioning import NewApp, register_app, slug_of
+from bot.sandbox.github.rest import body
+from bot.sandbox.github.world import World
+
+CODE_LIFE = timedelta(hours=1)
+_MANIFEST = {
+    "name": "string",
+    "url!": "string",
+    "hook_attributes": {"url!": "string", "active": "boolean"},
+    "redirect_url": "string",
+    "callback_urls": ["string"],
+    "setup_url": "string",
+    "setup_on_update": "boolean",
+    "description": "string",
+    "public": "boolean",
+    "default_events": ["string"],
+    "default_permissions": {"*": "string"},
+    "request_oauth_on_install": "boolean",
+}
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
+<body><main><h1>{title}</h1>{content}</main></body></html>"""
+
+
+class ManifestPages:
+    """The pages `/settings/apps/new`, its twin for organisations, and the one to install an App."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def routes(self) -> list[BaseRoute]:
+        """All routes, as a literal list."""
+        return [
+            Route("/settings/apps/new", self._show, methods=["POST"]),
+            Route("/settings/apps/create", self._create, methods=["POST"]),
+            Route("/organizations/{org}/settings/apps/new", self._show, methods=["POST"]),
+            Route("/organizations/{org}/settings/apps/create", self._create, methods=["POST"]),
+            Route("/apps/{slug}/installations/new", self._choose, methods=["GET"]),
+            Route("/apps/{slug}/installations/new", self._install, methods=["POST"]),
+        ]
+
+    async def _manifest(self, request: Request) -> dict[str, Any]:
+        form = await request.form()
+        manifest: dict[str, Any] = body.parse(str(form.get("manifest", "")).encode())
+        body.check(_MANIFEST, manifest)
+        name = form.get("name")
+        return {**manifest, "name": str(name)} if name else manifest
+
+    async def _show(self, request: Request) -> Response:
+        """What the App asks for, with a button that creates it."""
+        try:
+            manifest = await self._manifest(request)
+        except Refused as refused:
+            return _problem(refused)
+        action = html.escape(f"create?{request.url.query}")
+        asked = "".join(
+            f"<li>{html.escape(name)}: {html.escape(level)}</li>"
+            for name, level in sorted(manifest.get("default_permissions", {}).items())
+        )
+        content = (
+            f'<form method="post" action="{action}">'
+            f'<input type="hidden" name="manifest" value="{html.escape(json.dumps(manifest))}">'
+            f'<label>App name <input name="name" value="{html.escape(manifest.get("name", ""))}"></label>'
+            f"<p>It asks for:</p><ul>{asked}</ul>"
+            f'<button type="submit">Create GitHub App for {html.escape(self._owner(request))}</button></form>'
+        )
+        return HTMLResponse(_PAGE.format(title="Register new GitHub App", content=content))
+
+    def _owner(self, request: Request) -> str:
+        """The organisation in the path, or the first person there is."""
+        return str(request.path_params.get("org") or request.cookies.get("sandbox_user") or "dana")
+
+    async def _create(self, request: Request) -> Response:
+        """Create the App and send the browser back with the code."""
+        try:
+            manifest = await self._manifest(request)
+            code = await asyncio.to_thread(self._register, manifest, self._owner(request))
+        except Refused as refused:
+            return _problem(refused)
+        target = manifest.get("redirect_url") or manifest["url"]
+        query = {"code": code}
+        if "state" in request.query_params:
+            query["state"] = request.query_params["state"]
+        glue = "&" if urlsplit(target).query else "?"
+        return RedirectResponse(f"{target}{glue}{urlencode(query)}", 302)
+
+    def _register(self, manifest: dict[str, Any], owner: str) -> str:
+        name = str(manifest.get("name") or "").strip()
+        if not name or len(name) > 34:
+            raise Refused(422, "Name must have 1 to 34 characters.")
+        world = self._world
+        world.need_user(owner)
+        with world.store.transaction():
+            if world.store.first(App, slug=slug_of(name)) or world.user(slug_of(name)):
+                raise Refused(422, "Name is already in use")
+            hook = manifest.get("hook_attributes", {})
+            made = register_app(
+                world,
+                NewApp(
+                    name,
+                    owner,
+                    manifest.get("default_permissions", {}),
+                    manifest.get("default_events", []),
+                    hook.get("url", "") if hook.get("active", True) else "",
+                    world.secret(""),
+                    manifest.get("description", ""),
+                    manifest["url"],
+                    manifest.get("setup_url", ""),
+                    manifest.get("public", False),
+                ),
+            )
+            expires = stamp(world.clock() + CODE_LIFE)
+            return world.store.add(ManifestCode(world.secret(""), made.app_id, expires)).code
+
+    async def _choose(self, request: Request) -> Response:
+        """The page with the button that installs the App on its owner's account."""
+        app = await asyncio.to_thread(self._world.store.first, App, slug=request.path_params["slug"])
+        if app is None:
+            return _problem(Refused(404, "Not Found"))
+        content = '<form method="post"><button type="submit">Install</button></form>'
+        return HTMLResponse(_PAGE.format(title=f"Install {html.escape(app.name)}", content=content))
+
+    async def _install(self, request: Request) -> Response:
+        """Install the App on all of its owner's repositories and go on to its setup page."""
+        app = await asyncio.to_thread(self._world.store.first, App, slug=request.path_params["slug"])
+        if app is None:
+            return _problem(Refused(404, "Not Found"))
+        owner = await asyncio.to_thread(self._login, app)
+        id = await asyncio.to_thread(install, self._world, app.id, owner, None)
+        await asyncio.to_thread(ping, self._world, app)
+        query = urlencode({"installation_id": id, "setup_action": "install"})
+        return RedirectResponse(f"{app.setup_url}?{query}" if app.setup_url else f"/{owner}", 302)
+
+    def _login(self, app: App) -> str:
+        return self._world.store.need(User, app.owner_id).login
+
+
+def _problem(refused: Refused) -> Response:
+    content = f"<p>{html.escape(refused.message)}</p>"
+    return HTMLResponse(_PAGE.format(title="That did not work", content=content), refused.status)

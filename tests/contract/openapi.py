@@ -1,0 +1,150 @@
+"""GitHub's published OpenAPI description as a judge of requests and responses.
+
+The description is found through `LOCKSTEP_GITHUB_OPENAPI` or in `.ci/cache/api.github.com.json`, where
+`.ci/fetch-openapi` puts it.
+"""
+
+import functools
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+
+_CACHE = Path(__file__).resolve().parents[2] / ".ci" / "cache" / "api.github.com.json"
+# Path parameters that may hold slashes.
+_GREEDY = ("path", "ref", "branch", "basehead")
+
+
+class NotConforming(AssertionError):
+    """A request or response is not what the description allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the description."""
+
+    method: str
+    template: str
+    pattern: re.Pattern[str]
+    spec: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Contract:
+    """The whole description; `seen` collects the operations that were called successfully."""
+
+    document: dict[str, Any]
+    operations: list[Operation]
+    seen: set[str] = field(default_factory=set)
+    _compiled: dict[str, jsonschema_rs.Validator] = field(default_factory=dict)
+
+    def operation(self, method: str, path: str) -> Operation:
+        """The operation that a request is for; the one with the most fixed text wins."""
+        found = [one for one in self.operations if one.method == method and one.pattern.fullmatch(path)]
+        if not found:
+            raise NotConforming(f"GitHub's description has no operation {method} {path}.")
+        return max(found, key=lambda one: len(re.sub(r"\{\w+\}", "", one.template)))
+
+    def check_request(self, method: str, path: str, body: bytes) -> Operation:
+        """Hold the body of a request against its operation."""
+        operation = self.operation(method, path)
+        described = self._resolved(operation.spec.get("requestBody", {}))
+        if body and described:
+            self._check(operation, "request", described, json.loads(body))
+        return operation
+
+    def check_response(self, method: str, path: str, status: int, body: bytes) -> None:
+        """Hold a response against its operation: the status has to be described, the body has to fit."""
+        operation = self.operation(method, path)
+        responses = operation.spec["responses"]
+        if str(status) not in responses:
+            if status < 400:
+                raise NotConforming(f"{method} {operation.template} describes no answer {status}.")
+            return
+        described = self._resolved(responses[str(status)])
+        if body and described.get("content"):
+            self._check(operation, str(status), described, json.loads(body))
+        elif body and status < 300:
+            raise NotConforming(f"{method} {operation.template} {status} has a body but describes none.")
+        if status < 400:
+            self.seen.add(f"{method} {operation.template}")
+
+    def _check(self, operation: Operation, which: str, described: Mapping[str, Any], value: Any) -> None:
+        content = described["content"]
+        media = next(
+            (name for name in content if name in ("application/json", "application/scim+json")), None
+        )
+        schema = content[media or next(iter(content))].get("schema", {})
+        key = f"{operation.method} {operation.template} {which}"
+        if key not in self._compiled:
+            self._compiled[key] = jsonschema_rs.Draft4Validator(
+                {**schema, "components": self.document["components"]}, validate_formats=False
+            )
+        problems = [
+            f"  at {'/'.join(map(str, problem.instance_path))}: {problem.message[:300]}"
+            for problem in self._compiled[key].iter_errors(value)
+        ]
+        if problems:
+            raise NotConforming(f"{key} does not conform:\n" + "\n".join(problems[:8]))
+
+    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in node:
+            found: Any = self.document
+            for part in node["$ref"][2:].split("/"):
+                found = found[part]
+            node = found
+        return node
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", template)
+    text = "".join(
+        re.escape(part) if at % 2 == 0 else (".+" if part in _GREEDY else "[^/]+")
+        for at, part in enumerate(parts)
+    )
+    return re.compile(text)
+
+
+def _without_nullable(node: Any) -> None:
+    """Turn OpenAPI 3.0's `nullable` into JSON Schema, in place."""
+    if isinstance(node, dict):
+        for value in node.values():
+            _without_nullable(value)
+        if node.get("nullable") is True:
+            if isinstance(node.get("type"), str):
+                node["type"] = [node["type"], "null"]
+            if "enum" in node and None not in node["enum"]:
+                node["enum"] = [*node["enum"], None]
+            for key in ("oneOf", "anyOf"):
+                if key in node and {"type": "null"} not in node[key]:
+                    node[key] = [*node[key], {"type": "null"}]
+            if "allOf" in node:
+                node["anyOf"] = [{"allOf": node.pop("allOf")}, {"type": "null"}]
+    elif isinstance(node, list):
+        for value in node:
+            _without_nullable(value)
+
+
+@functools.cache
+def contract() -> Contract:
+    """The description, read once per test run."""
+    path = Path(os.environ.get("LOCKSTEP_GITHUB_OPENAPI") or _CACHE)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"GitHub's OpenAPI description is not at {path}: run .ci/fetch-openapi, or set LOCKSTEP_GITHUB_OPENAPI."
+        )
+    document = json.loads(path.read_text())
+    _without_nullable(document["components"])
+    _without_nullable(document["paths"])
+    operations = [
+        Operation(method.upper(), template, _pattern(template), spec)
+        for template, item in document["paths"].items()
+        for method, spec in item.items()
+        if method in ("get", "put", "post", "patch", "delete")
+    ]
+    return Contract({"components": document["components"]}, operations)

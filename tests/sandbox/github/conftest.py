@@ -1,0 +1,204 @@
+"""A simulated GitHub on a loopback port with the demo's people, one repository and one installed App."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bot.sandbox.github.app import GitHub
+from bot.sandbox.github.provisioning import AppCredentials, NewApp
+from tests.contract.openapi import Contract, contract
+
+PERMISSIONS = {
+    "contents": "write",
+    "pull_requests": "write",
+    "checks": "write",
+    "issues": "write",
+    "deployments": "write",
+    "statuses": "write",
+    "members": "read",
+    "merge_queues": "read",
+    "packages": "read",
+}
+EVENTS = (
+    "push",
+    "pull_request",
+    "pull_request_review",
+    "issue_comment",
+    "issues",
+    "check_run",
+    "check_suite",
+    "registry_package",
+    "merge_group",
+    "deployment",
+    "deployment_status",
+    "status",
+)
+FILES = {"README.md": b"# shop\n", "env/dev/values.yaml": b"image:\n  tag: 1.0.0\n"}
+
+
+@asynccontextmanager
+async def serve(app: Any, listening: socket.socket) -> AsyncIterator[None]:
+    """Serve an ASGI application on a bound socket."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started:
+        await asyncio.sleep(0.005)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
+def bind() -> tuple[socket.socket, str]:
+    """A bound loopback socket and its URL."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    return listening, f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@dataclass
+class Receiver:
+    """A bot's webhook endpoint that remembers what it got; `status` is what it answers."""
+
+    url: str
+    got: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    status: int = 202
+
+    async def handle(self, request: Request) -> Response:
+        self.got.append((dict(request.headers), await request.body()))
+        return Response(status_code=self.status)
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        return [json.loads(body) for headers, body in self.got if headers["x-github-event"] == event]
+
+    def names(self) -> list[str]:
+        found = []
+        for headers, body in self.got:
+            action = json.loads(body).get("action")
+            found.append(headers["x-github-event"] + (f".{action}" if action else ""))
+        return found
+
+
+@dataclass
+class Caller:
+    """An API client whose every request and response is held against GitHub's description."""
+
+    base: str
+    token: str
+    judge: Contract | None
+    scheme: str = "Bearer"
+
+    async def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        full = f"{self.base}/api/v3{path}"
+        sent = {"authorization": f"{self.scheme} {self.token}", "user-agent": "tests", **headers}
+        if not self.token:
+            del sent["authorization"]
+        content = b"" if body is None else json.dumps(body).encode()
+        async with httpx.AsyncClient(timeout=20) as client:
+            answer = await client.request(method, full, content=content, headers=sent)
+        if self.judge:
+            bare = answer.request.url.path.removeprefix("/api/v3")
+            if answer.status_code < 400:
+                self.judge.check_request(method, bare, content)
+            if answer.status_code < 500:
+                self.judge.check_response(method, bare, answer.status_code, answer.content)
+        return answer
+
+    async def ok(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        answer = await self(method, path, body, **headers)
+        assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text}"
+        return answer.json() if answer.content else None
+
+
+@dataclass
+class Stage:
+    """Everything a test needs: the server, the App, its webhook endpoint and ready clients."""
+
+    github: GitHub
+    base: str
+    credentials: AppCredentials
+    installation: int
+    receiver: Receiver
+    app: Caller
+    bot: Caller
+
+    def jwt(self, **changes: Any) -> str:
+        now = int(time.time())
+        claims = {"iat": now - 60, "exp": now + 540, "iss": self.credentials.client_id, **changes}
+        return jwt.encode(claims, self.credentials.private_key_pem, algorithm="RS256")
+
+    def as_user(self, login: str) -> Caller:
+        return Caller(self.base, self.github.create_token(login), contract())
+
+    async def branch(
+        self, name: str, files: dict[str, bytes | None] | None = None, user: str = "olivia"
+    ) -> str:
+        changed = files or {"env/dev/values.yaml": b"image:\n  tag: 1.1.0\n"}
+        return await asyncio.to_thread(
+            self.github.actions.push, user, "acme/shop", name, changed, f"change {name}"
+        )
+
+    async def pull(self, head: str = "promote", base: str = "main") -> dict[str, Any]:
+        await self.branch(head)
+        made: dict[str, Any] = await self.bot.ok(
+            "POST",
+            "/repos/acme/shop/pulls",
+            {"title": "promote dev", "head": head, "base": base, "body": "b"},
+        )
+        return made
+
+
+@asynccontextmanager
+async def stage(directory: Path) -> AsyncIterator[Stage]:
+    """The server with its cast, running; the directory may hold an earlier run."""
+    listening, base = bind()
+    hook_socket, hook_url = bind()
+    receiver = Receiver(f"{hook_url}/hook")
+    hooks = Starlette(routes=[Route("/hook", receiver.handle, methods=["POST"])])
+    github = GitHub(directory, base_url=base)
+    async with serve(hooks, hook_socket), serve(github.asgi, listening):
+        github.create_organisation("acme")
+        github.create_repository("acme", "shop", FILES)
+        github.demo_cast("acme", ["shop"])
+        new = NewApp("Lockstep", "acme", PERMISSIONS, EVENTS, receiver.url, "hush")
+        credentials = github.register_app(new)
+        installation = github.install_app(credentials.app_id, "acme", ["shop"])
+        await github.start()
+        try:
+            made = Stage(
+                github,
+                base,
+                credentials,
+                installation,
+                receiver,
+                Caller(base, "", contract()),
+                Caller(base, "", contract()),
+            )
+            made.app.token = made.jwt()
+            token = await made.app.ok("POST", f"/app/installations/{installation}/access_tokens", {})
+            made.bot.token = token["token"]
+            yield made
+        finally:
+            await github.stop()
+
+
+@pytest.fixture
+async def github(tmp_path: Path) -> AsyncIterator[Stage]:
+    async with stage(tmp_path / "github") as made:
+        yield made
