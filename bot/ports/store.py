@@ -129,6 +129,9 @@ class Deliveries(Protocol):
     async def store_delivery(self, delivery: Delivery) -> bool:
         """Remember it durably; False if this id is known already. Concurrent calls share one commit."""
 
+    async def get_delivery(self, delivery_id: str) -> Delivery | None:
+        """A delivery that is kept, done or not."""
+
     async def list_pending_deliveries(self, limit: int = 200) -> Sequence[Delivery]:
         """Deliveries that are not done, oldest first."""
 
@@ -183,6 +186,9 @@ class PromotionStore(Protocol):
 
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         """The newest promotion of that pull request in the repository at that address."""
+
+    async def list_unfinished_promotions(self) -> Sequence[Promotion]:
+        """Of every Stage the Promotion that has not ended."""
 
     async def save_promotion(self, promotion: Promotion, *, expected: Promotion) -> bool:
         """Replace the row if it is still as expected."""
@@ -248,8 +254,10 @@ class OutboxStore(Protocol):
 class CommandStore(Protocol):
     """Commands run once per comment."""
 
-    async def claim_command(self, repository: str, comment: int) -> bool:
-        """True for the first caller; the claim is undone by nobody."""
+    async def is_command_done(self, repository: str, comment: int) -> bool:
+        """Whether the command of that comment was carried out or refused already."""
+
+    async def finish_command(self, repository: str, comment: int) -> None: ...
 
     async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None: ...
 

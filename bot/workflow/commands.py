@@ -1,0 +1,400 @@
+"""What people ask for in comments: done once per comment, as far as their permission, read live, allows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from bot.domain.approvals import is_entitled
+from bot.domain.auto_promotion import Hold as OriginHold
+from bot.domain.availability import (
+    KnownFreight,
+    approve_for_stage,
+    available_freight,
+    explain_availability,
+    index_freight,
+)
+from bot.domain.commands import (
+    HELP,
+    Apply,
+    Approve,
+    Cancel,
+    Command,
+    CommandProblem,
+    Doctor,
+    Drift,
+    Explain,
+    Freeze,
+    Help,
+    Hold,
+    Plan,
+    Promote,
+    Resume,
+    Retry,
+    Rollback,
+    Status,
+    Unfreeze,
+    parse_command,
+)
+from bot.domain.events import AppIdentity, Commented, Event
+from bot.domain.freight import Freight
+from bot.domain.github import User
+from bot.domain.model import DEFAULT_COMMANDS, ReviewPolicy, Stage
+from bot.domain.planning import Snapshot
+from bot.domain.promotion import Promotion, State
+from bot.payloads import SENDERS
+from bot.payloads import Delivery as Payload
+from bot.ports import Delivery, GitHub, Look, Store
+from bot.reports.comments import render_explain, render_help, render_status
+from bot.workflow.reporting import Reporter
+from bot.workflow.stages import StageLooker
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One command with who gave it and where; `promotion` is the one of the pull request, if any."""
+
+    command: Command
+    author: User
+    event: Commented
+    promotion: Promotion | None
+
+
+class Refusal(Exception):
+    """The answer is no; the message is posted as the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Runs commands."""
+
+    store: Store
+    github: GitHub
+    looker: StageLooker
+    reporter: Reporter
+    app: Callable[[], AppIdentity]
+
+    async def run(self, delivery: Delivery) -> None:
+        """Run what a delivery asks for. A second run of the same comment does nothing."""
+        for event in SENDERS[delivery.source](Payload(delivery.event, delivery.body, self.app())):
+            await self._run(event)
+
+    async def _run(self, event: Event) -> None:
+        if not isinstance(event, Commented) or event.author.bot or event.by_app:
+            return
+        command = parse_command(event.body)
+        if command is None:
+            return
+        url = self.github.clone_url(event.repository)
+        promotion = await self.store.find_promotion_by_pull(url, event.number)
+        if isinstance(command, CommandProblem):
+            if promotion is None and command.unknown:
+                return
+            await self._refuse(event, f"{command.message}. Did you mean `{command.suggestion or '/help'}`?")
+            return
+        if await self.store.is_command_done(str(event.repository), event.comment):
+            return
+        await self.reporter.react(event.repository, event.comment, "eyes")
+        try:
+            reply = await self._obey(_Asked(command, event.author, event, promotion))
+        except Refusal as refusal:
+            await self._refuse(event, str(refusal))
+        else:
+            await self.reporter.react(event.repository, event.comment, "rocket")
+            if reply:
+                await self._reply(event, reply)
+        await self.store.finish_command(str(event.repository), event.comment)
+
+    async def _refuse(self, event: Commented, message: str) -> None:
+        await self.reporter.react(event.repository, event.comment, "-1")
+        await self._reply(event, message)
+
+    async def _reply(self, event: Commented, body: str) -> None:
+        await self.reporter.reply(event.repository, event.number, f"lockstep:reply:{event.comment}", body)
+
+    # -- what each command does ------------------------------------------------------------------------------------
+
+    async def _obey(self, asked: _Asked) -> str:
+        match asked.command:
+            case Promote():
+                return await self._promote(asked, asked.command)
+            case Plan():
+                return await self._change(
+                    asked, "plan", lambda p: replace(p, preview_wanted="asked for by `/plan`")
+                )
+            case Apply(digest=digest):
+                return await self._apply(asked, digest)
+            case Retry():
+                return await self._retry(asked)
+            case Cancel():
+                return await self._change(asked, "plan", lambda p: replace(p, cancel_requested=True))
+            case Rollback():
+                return await self._rollback(asked, asked.command)
+            case Approve():
+                return await self._approve(asked, asked.command)
+            case Hold() | Resume():
+                return await self._hold(asked, asked.command)
+            case Freeze() | Unfreeze():
+                return await self._freeze(asked, asked.command)
+            case Explain():
+                return await self._explain(asked)
+            case Status():
+                return await self._status(asked)
+            case Help():
+                return render_help(HELP)
+            case Drift() | Doctor():
+                raise Refusal("this command is not available yet")
+            case _:
+                assert_never(asked.command)
+
+    async def _promote(self, asked: _Asked, command: Promote) -> str:
+        stage = self._stage(asked, command.project, command.stage)
+        await self._allow(asked, "promote", stage)
+        project, name = stage.metadata.namespace, stage.metadata.name
+        freight = await self._freight(stage, command.freight)
+        candidate = (await self.looker.gatherer.gather(stage)).candidate
+        current = await self.store.find_current_promotion(project, name)
+        if current is not None and current.freight.name == freight.name and not current.effects_begun:
+            rebuilt = replace(current, own_commits=(), digest="", preview_wanted="asked for by `/promote`")
+            await self.store.save_promotion(rebuilt, expected=current)
+            await self._look(stage)
+            return f"{freight.alias} is on its way to {name} already; it is previewed again"
+        await self._make_room(current, freight)
+        started = await self.looker.start(stage, freight, actor=asked.author.login, actor_id=asked.author.id)
+        if isinstance(started, str):
+            raise Refusal(started)
+        await self._unblock(project, name)
+        await self.looker.hold_after(started, candidate)
+        await self._look(stage)
+        return f"{freight.alias} goes to {name}"
+
+    async def _make_room(self, current: Promotion | None, freight: Freight) -> None:
+        """End the Stage's unfinished Promotion in favour of what a person asked for."""
+        if current is None:
+            return
+        if current.effects_begun or current.running or current.merge_commit is not None:
+            raise Refusal(f"{current.stage} is busy with {current.freight.alias}: {current.reason}")
+        ended = replace(
+            current,
+            state=State.ABORTED,
+            reason=f"superseded by {freight.alias}",
+            superseded_by=freight.name,
+            finished_at=self.looker.gatherer.clock.now(),
+        )
+        if not await self.store.save_promotion(ended, expected=current):
+            raise Refusal(f"{current.stage} changed just now; try again")
+
+    async def _unblock(self, project: str, stage: str) -> None:
+        """A person's promotion takes the Stage over from one that failed."""
+        for old in await self.store.list_promotions(project, stage):
+            if old.blocked:
+                await self.store.save_promotion(replace(old, blocked=False), expected=old)
+
+    async def _rollback(self, asked: _Asked, command: Rollback) -> str:
+        stage = self._stage(asked, command.project, command.stage)
+        await self._allow(asked, "rollback", stage)
+        project, name = stage.metadata.namespace, stage.metadata.name
+        record = await self.store.get_stage(project, name)
+        freight = await self._verified_before(stage, command.freight)
+        await self._make_room(await self.store.find_current_promotion(project, name), freight)
+        started = await self.looker.start(
+            stage, freight, actor=asked.author.login, actor_id=asked.author.id, rollback=True
+        )
+        if isinstance(started, str):
+            raise Refusal(started)
+        await self._unblock(project, name)
+        left = record.history[0].items.get(freight.origin) if record.history else None
+        quarantine = (
+            (*record.quarantine, left) if left is not None and left != freight.name else record.quarantine
+        )
+        hold = OriginHold(
+            freight.origin, freight.name, started.id, started.created_at, f"{asked.author.login} rolled back"
+        )
+        await self.store.save_stage(
+            replace(record, quarantine=quarantine, holds={**record.holds, freight.origin: hold})
+        )
+        await self._look(stage)
+        return f"{name} goes back to {freight.alias}"
+
+    async def _verified_before(self, stage: Stage, named: str) -> Freight:
+        project, name = stage.metadata.namespace, stage.metadata.name
+        if named:
+            return await self._known(project, named)
+        record = await self.store.get_stage(project, name)
+        present = set(record.history[0].items.values()) if record.history else set()
+        for collection in record.history[1:]:
+            for freight in collection.items.values():
+                found = await self.store.get_freight(project, freight)
+                if freight not in present and found is not None and name in found[1].verified_in:
+                    return found[0]
+        raise Refusal(f"no other Freight was verified in {name} before; name one: `/rollback {name} FREIGHT`")
+
+    async def _apply(self, asked: _Asked, digest: str) -> str:
+        promotion = self._promotion(asked)
+        stage = self._stage(asked, promotion.project, promotion.stage)
+        await self._allow(asked, "apply", stage)
+        wanted = promotion.stop.digest if promotion.stop is not None else promotion.digest
+        if promotion.state not in (State.STOPPED, State.HELD):
+            raise Refusal(f"nothing waits for `/apply`: {promotion.reason}")
+        if not wanted or not wanted.startswith(digest):
+            raise Refusal(f"the digest that waits is `{wanted}`; look at it before you accept it")
+        accepted = replace(promotion, accepted=(*promotion.accepted, wanted))
+        if not await self.store.save_promotion(accepted, expected=promotion):
+            raise Refusal("the promotion changed just now; look at it again")
+        await self._look(stage)
+        return ""
+
+    async def _retry(self, asked: _Asked) -> str:
+        promotion = self._promotion(asked)
+        stage = self._stage(asked, promotion.project, promotion.stage)
+        await self._allow(asked, "retry", stage)
+        if promotion.state not in (State.FAILED, State.ERRORED) or not promotion.blocked:
+            raise Refusal(f"there is nothing to retry: {promotion.reason}")
+        again = replace(
+            promotion,
+            state=State.FULFILLING,
+            attempt=promotion.attempt + 1,
+            blocked=False,
+            finished_at=None,
+            wake_at=None,
+            reason=f"tried again by {asked.author.login}",
+        )
+        if not await self.store.save_promotion(again, expected=promotion):
+            raise Refusal(f"{promotion.stage} has another unfinished promotion")
+        await self._look(stage)
+        return ""
+
+    async def _change(self, asked: _Asked, right: str, change: Callable[[Promotion], Promotion]) -> str:
+        promotion = self._promotion(asked)
+        stage = self._stage(asked, promotion.project, promotion.stage)
+        await self._allow(asked, right, stage)
+        if promotion.state.ended:
+            raise Refusal(f"this promotion has ended: {promotion.reason}")
+        for _ in range(5):
+            if await self.store.save_promotion(change(promotion), expected=promotion):
+                await self._look(stage)
+                return ""
+            promotion = await self.store.get_promotion(promotion.id) or promotion
+        raise Refusal("the promotion changes too fast; try again")
+
+    async def _approve(self, asked: _Asked, command: Approve) -> str:
+        stage = self._stage(asked, command.project, command.stage)
+        await self._allow(asked, "approve", stage)
+        project, name = stage.metadata.namespace, stage.metadata.name
+        freight = await self._known(project, command.freight)
+        found = await self.store.get_freight(project, freight.name)
+        if found is not None:
+            approved = approve_for_stage(found[1], name, self.looker.gatherer.clock.now())
+            await self.store.change_freight_status(project, freight.name, approved)
+        await self._look(stage)
+        return f"{freight.alias} is approved for {name}"
+
+    async def _hold(self, asked: _Asked, command: Hold | Resume) -> str:
+        promotion = self._promotion(asked)
+        stage = self._stage(asked, promotion.project, promotion.stage)
+        await self._allow(asked, "hold", stage)
+        record = await self.store.get_stage(promotion.project, promotion.stage)
+        origin = promotion.freight.origin
+        holds = {key: value for key, value in record.holds.items() if key != origin}
+        if isinstance(command, Hold):
+            why = command.reason or f"{asked.author.login} holds it"
+            holds[origin] = OriginHold(origin, promotion.freight.name, promotion.id, None, why)
+        await self.store.save_stage(replace(record, holds=holds))
+        await self._look(stage)
+        return ""
+
+    async def _freeze(self, asked: _Asked, command: Freeze | Unfreeze) -> str:
+        promotion = self._promotion(asked)
+        stages = self.looker.gatherer.configuration.stages_in_order(promotion.project)
+        await self._allow(asked, "freeze", self._stage(asked, promotion.project, promotion.stage))
+        why = (
+            f"{command.reason or 'no reason given'} ({asked.author.login})"
+            if isinstance(command, Freeze)
+            else ""
+        )
+        for stage in stages:
+            record = await self.store.get_stage(promotion.project, stage.metadata.name)
+            await self.store.save_stage(replace(record, frozen=why))
+            await self._look(stage)
+        return f"frozen: {why}" if why else "no longer frozen"
+
+    async def _explain(self, asked: _Asked) -> str:
+        promotion = self._promotion(asked)
+        stage = self._stage(asked, promotion.project, promotion.stage)
+        seen = await self.looker.gatherer.gather(stage)
+        if seen.promotion is None or seen.promotion.id != promotion.id:
+            seen = Snapshot(seen.now, seen.project, stage, seen.policy, promotion=promotion)
+        view = await self.reporter.view(promotion, seen.preview, promotion.reason, seen)
+        return render_explain(view)
+
+    async def _status(self, asked: _Asked) -> str:
+        promotion = self._promotion(asked)
+        stage = self._stage(asked, promotion.project, promotion.stage)
+        seen = await self.looker.gatherer.gather(stage)
+        return render_status(await self.reporter.view(promotion, None, promotion.reason, seen))
+
+    # -- who and what ----------------------------------------------------------------------------------------------
+
+    async def _allow(self, asked: _Asked, command: str, stage: Stage) -> None:
+        """Raise Refusal unless the person may; the permission is read from GitHub now."""
+        policy = self.looker.gatherer.configuration.policy(stage)
+        needed = policy.commands.get(command, DEFAULT_COMMANDS.get(command, "write"))
+        standing = await self.looker.gatherer.standing(asked.event.repository, asked.author.login, policy)
+        allowed = _entries(needed, policy)
+        if not is_entitled(asked.author.login, allowed, standing):
+            shown = ", ".join(allowed) or "write permission"
+            raise Refusal(
+                f"@{asked.author.login} may not do this: `/{command}` on {stage.metadata.name} needs {shown}"
+            )
+
+    def _stage(self, asked: _Asked, project: str, name: str) -> Stage:
+        configuration = self.looker.gatherer.configuration
+        owner = project or (asked.promotion.project if asked.promotion is not None else "")
+        found = [s for (p, n), s in configuration.pipeline.stages.items() if n == name and owner in ("", p)]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(sorted(f"{p}/{n}" for p, n in configuration.pipeline.stages)) or "none"
+        why = f"there is no Stage {name}" if not found else f"several projects have a Stage {name}"
+        raise Refusal(f"{why}; the Stages are: {names}")
+
+    def _promotion(self, asked: _Asked) -> Promotion:
+        if asked.promotion is None:
+            raise Refusal("this is no pull request of a promotion")
+        return asked.promotion
+
+    async def _freight(self, stage: Stage, named: str) -> Freight:
+        """The Freight that is named, or the newest available; raises Refusal if it is not available."""
+        project, now = stage.metadata.namespace, self.looker.gatherer.clock.now()
+        known = [KnownFreight(freight, status) for freight, status in await self.store.list_freight(project)]
+        if not named:
+            available = available_freight(stage, index_freight(known), now)
+            if not available:
+                raise Refusal(f"no Freight is available to {stage.metadata.name}")
+            return max(available, key=lambda item: item.freight.discovered_at).freight
+        freight = await self._known(project, named)
+        item = next(item for item in known if item.freight.name == freight.name)
+        answer = explain_availability(stage, item, now)
+        if not answer.available:
+            raise Refusal(f"{freight.alias} is not available to {stage.metadata.name}: {answer.reason}")
+        return freight
+
+    async def _known(self, project: str, named: str) -> Freight:
+        found = await self.store.get_freight(project, named)
+        if found is None:
+            raise Refusal(f"there is no Freight {named} in {project}; `/status` shows what there is")
+        return found[0]
+
+    async def _look(self, stage: Stage) -> None:
+        key = f"{stage.metadata.namespace}/{stage.metadata.name}"
+        await self.store.request_looks([Look("stage", key, "a command")])
+
+
+def _entries(needed: str, policy: ReviewPolicy) -> tuple[str, ...]:
+    """A command's right as entries of an approval rule."""
+    if needed == "approvers":
+        return policy.approvals.from_
+    return (needed if ":" in needed else f"perm:{needed}",)

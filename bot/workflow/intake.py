@@ -1,0 +1,123 @@
+"""From stored deliveries to looks: an event says where to look, never what to do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from bot.domain.events import (
+    AppIdentity,
+    ButtonPressed,
+    CheckRerun,
+    Commented,
+    Event,
+    ImagePushed,
+    InstallationChanged,
+    MergeGroupRequested,
+    PullRequestChanged,
+    Pushed,
+    RepositoryChanged,
+    ReviewChanged,
+)
+from bot.domain.github import PullNumber, Repository
+from bot.domain.model import ImageSubscription, Pipeline
+from bot.domain.selection import accepts_image_tag
+from bot.domain.urls import normalize_image_url
+from bot.payloads import SENDERS, PayloadProblem
+from bot.payloads import Delivery as Payload
+from bot.ports import Delivery, GitHub, Look, Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Drains deliveries. `pipeline` gives the one in force, `config` the repository that holds it, if any."""
+
+    store: Store
+    github: GitHub
+    app: Callable[[], AppIdentity]
+    pipeline: Callable[[], Pipeline]
+    config: Repository | None
+
+    async def drain(self) -> int:
+        """Turn every pending delivery into looks; the same look asked for twice is one. Returns how many were done."""
+        deliveries = await self.store.list_pending_deliveries()
+        for delivery in deliveries:
+            looks, note = await self._read(delivery)
+            await self.store.finish_delivery(delivery.id, looks, note)
+        return len(deliveries)
+
+    async def _read(self, delivery: Delivery) -> tuple[list[Look], str]:
+        parse = SENDERS.get(delivery.source)
+        if parse is None:
+            return [], f"no reader for {delivery.source}"
+        try:
+            events = parse(Payload(delivery.event, delivery.body, self.app()))
+        except PayloadProblem as problem:
+            log.warning(
+                "a delivery was not understood", extra={"delivery": delivery.id, "problem": str(problem)}
+            )
+            return [], str(problem)
+        looks: dict[tuple[str, str], Look] = {}
+        for event in events:
+            for look in await self._looks(event, delivery):
+                looks[(look.kind, look.key)] = look
+        return list(looks.values()), "" if looks else "of no interest"
+
+    async def _looks(self, event: Event, delivery: Delivery) -> list[Look]:
+        match event:
+            case Pushed():
+                return await self._of_push(event)
+            case PullRequestChanged():
+                return await self._of_pull(event.repository, event.number, f"pull request {event.action}")
+            case ReviewChanged():
+                return await self._of_pull(event.repository, event.number, f"review {event.action}")
+            case Commented(by_app=True):
+                return []
+            case Commented() | ButtonPressed():
+                return [Look("command", delivery.id, "somebody asked")]
+            case CheckRerun() | MergeGroupRequested():
+                return [Look("head", f"{event.repository}@{event.head}", "a check is asked for")]
+            case ImagePushed():
+                return self._of_image(event)
+            case InstallationChanged() | RepositoryChanged():
+                return [Look("config", "", "the installation changed")]
+            case _:
+                assert_never(event)
+
+    async def _of_push(self, event: Pushed) -> list[Look]:
+        if event.by_app:
+            return []
+        looks = [Look("config", "", f"{event.branch} was pushed")] if event.repository == self.config else []
+        for promotion in await self.store.list_unfinished_promotions():
+            target = promotion.target
+            if target is not None and self.github.repository_of(target.url) == event.repository:
+                looks.append(
+                    Look("stage", f"{promotion.project}/{promotion.stage}", f"{event.ref} was pushed")
+                )
+        return looks
+
+    async def _of_pull(self, repository: Repository, number: PullNumber, reason: str) -> list[Look]:
+        promotion = await self.store.find_promotion_by_pull(self.github.clone_url(repository), number)
+        if promotion is not None and not promotion.state.ended:
+            return [Look("stage", f"{promotion.project}/{promotion.stage}", reason)]
+        return [Look("pull", f"{repository}#{number}", reason)]
+
+    def _of_image(self, event: ImagePushed) -> list[Look]:
+        found = []
+        for (project, name), warehouse in self.pipeline().warehouses.items():
+            for subscription in warehouse.subscriptions:
+                if isinstance(subscription, ImageSubscription) and _concerns(subscription, event):
+                    found.append(
+                        Look("warehouse", f"{project}/{name}", f"{event.repository}:{event.tag} was pushed")
+                    )
+        return found
+
+
+def _concerns(subscription: ImageSubscription, event: ImagePushed) -> bool:
+    if normalize_image_url(subscription.repo_url).lower() != normalize_image_url(event.repository).lower():
+        return False
+    return not event.tag or accepts_image_tag(subscription, event.tag)

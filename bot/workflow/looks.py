@@ -1,0 +1,196 @@
+"""Carrying out looks: each is a unit of durable work, alone among those of its key, and safe to do again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from bot.domain.files import CommitId
+from bot.domain.github import CheckRun, Conclusion, PullNumber, PullRequest, Repository
+from bot.domain.promotion import PromotionId
+from bot.ports import Clock, DueLook, Event, GitHub, Look, Store, TerminalError, TransientError
+from bot.workflow import engine
+from bot.workflow.commands import Commands
+from bot.workflow.configuration import Configuration
+from bot.workflow.discovery import Discoverer
+from bot.workflow.intake import Intake
+from bot.workflow.outbox import Outbox
+from bot.workflow.reporting import Reporter
+from bot.workflow.segments import Worker
+from bot.workflow.stages import StageLooker
+
+log = logging.getLogger(__name__)
+
+_TERMINAL_PAUSE = timedelta(minutes=1)
+_TRANSIENT_PAUSE = 10.0
+
+
+@dataclass(slots=True)
+class Looks:
+    """Does looks of every kind. `pause` is how long the loop rests when there is nothing to do, in seconds."""
+
+    store: Store
+    github: GitHub
+    clock: Clock
+    configuration: Configuration
+    stages: StageLooker
+    discoverer: Discoverer
+    commands: Commands
+    worker: Worker
+    reporter: Reporter
+    intake: Intake
+    outbox: Outbox
+    pause: float = 0.1
+    nudged: asyncio.Event = field(default_factory=asyncio.Event)
+    submitted: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    # -- the loops -------------------------------------------------------------------------------------------------
+
+    async def dispatch_for_ever(self, running: engine.Engine) -> None:
+        """Drain deliveries and queue due looks, again and again."""
+        while True:
+            await self.intake.drain()
+            await self.dispatch(running)
+            try:
+                await asyncio.wait_for(self.nudged.wait(), timeout=self.pause)
+            except TimeoutError:
+                pass
+            self.nudged.clear()
+
+    async def dispatch(self, running: engine.Engine) -> int:
+        """Queue every look that is due and not queued yet."""
+        queued = 0
+        for due in await self.store.list_due_looks(self.clock.now()):
+            if self.submitted.get((due.kind, due.key), -1) >= due.number:
+                continue
+            argument = json.dumps([due.kind, due.key, due.number])
+            name = f"{due.kind}/{due.key}"
+            await running.submit(
+                engine.LOOKS, "look", argument, work_id=f"look/{name}/{due.number}", key=name
+            )
+            self.submitted[(due.kind, due.key)] = due.number
+            queued += 1
+        return queued
+
+    async def send_for_ever(self) -> None:
+        """Send what the outbox holds, again and again."""
+        while True:
+            if not await self.outbox.send_due():
+                await asyncio.sleep(self.pause)
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    async def do_segment(self, argument: str) -> None:
+        """One segment of a Promotion."""
+        promotion, _, segment = argument.rpartition(" ")
+        await self.worker.run(PromotionId(promotion), int(segment))
+
+    async def do_look(self, argument: str) -> None:
+        """One look. What the world answers wrongly is tried again later, by a new look."""
+        kind, key, number = json.loads(argument)
+        due = DueLook(kind, key, number)
+        again: timedelta | None = None
+        try:
+            await self._look(kind, key)
+        except TransientError as error:
+            log.warning("a look must be repeated", extra={"kind": kind, "key": key, "error": str(error)})
+            pause = error.retry_after if error.retry_after is not None else _TRANSIENT_PAUSE
+            again = timedelta(seconds=pause)
+        except TerminalError as error:
+            log.error("a look failed", extra={"kind": kind, "key": key, "error": str(error)})
+            await self._tell(kind, key, str(error))
+            again = _TERMINAL_PAUSE if kind in ("stage", "warehouse") else None
+        await self.store.finish_look(due)
+        if again is not None:
+            await self.store.request_looks([Look(kind, key, "tried again")], at=self.clock.now() + again)
+
+    async def _look(self, kind: str, key: str) -> None:
+        match kind:
+            case "stage":
+                await self._look_at_stage(key)
+            case "warehouse":
+                await self._look_at_warehouse(key)
+            case "config":
+                await self.refresh()
+            case "command":
+                delivery = await self.store.get_delivery(key)
+                if delivery is not None:
+                    await self.commands.run(delivery)
+            case "pull":
+                name, _, number = key.rpartition("#")
+                await self._look_at_pull(_repository(name), PullNumber(int(number)))
+            case "head":
+                name, _, head = key.rpartition("@")
+                await self._look_at_head(_repository(name), CommitId(head))
+            case _:
+                raise TerminalError(f"there is nothing called {kind!r} to look at")
+
+    async def refresh(self) -> None:
+        """Read the configuration; if it changed, look at everything."""
+        if await self.configuration.refresh():
+            await self.look_at_everything("the configuration changed")
+
+    async def look_at_everything(self, reason: str) -> None:
+        """Ask for a look at every Warehouse and Stage."""
+        pipeline = self.configuration.pipeline
+        looks = [Look("warehouse", f"{project}/{name}", reason) for project, name in pipeline.warehouses]
+        looks += [Look("stage", f"{project}/{name}", reason) for project, name in pipeline.stages]
+        await self.store.request_looks(looks)
+
+    async def _look_at_stage(self, key: str) -> None:
+        project, _, name = key.partition("/")
+        stage = self.configuration.stage(project, name)
+        if stage is not None:
+            await self.stages.look(stage)
+
+    async def _look_at_warehouse(self, key: str) -> None:
+        project, _, name = key.partition("/")
+        warehouse = self.configuration.pipeline.warehouses.get((project, name))
+        if warehouse is None:
+            return
+        again = self.clock.now() + timedelta(seconds=warehouse.interval)
+        await self.store.request_looks([Look("warehouse", key, "its interval")], at=again)
+        discovered = await self.discoverer.look(warehouse)
+        if discovered.freight is not None:
+            await self.store.request_looks(self.stages.downstream(project))
+
+    async def _look_at_pull(self, repository: Repository, number: PullNumber) -> None:
+        """Somebody else's pull request: the required check must conclude there too."""
+        pull = await self.github.get_pull_request(repository, number)
+        if pull.open and not pull.head_branch.startswith("lockstep/"):
+            await self._pass(pull)
+
+    async def _look_at_head(self, repository: Repository, head: CommitId) -> None:
+        for pull in await self.github.find_pull_requests_of(repository, head):
+            url = self.github.clone_url(repository)
+            promotion = await self.store.find_promotion_by_pull(url, pull.number)
+            if promotion is not None and not promotion.state.ended:
+                look = Look("stage", f"{promotion.project}/{promotion.stage}", "its check was asked for")
+                await self.store.request_looks([look])
+            elif not pull.head_branch.startswith("lockstep/"):
+                await self._pass(pull)
+
+    async def _pass(self, pull: PullRequest) -> None:
+        check = CheckRun(
+            name="lockstep",
+            head=pull.head,
+            title="Touches no promotion",
+            summary="This pull request is none of Lockstep's promotions, so there is nothing to approve here.",
+            conclusion=Conclusion.SUCCESS,
+            external_id=f"pull/{pull.number}",
+        )
+        await self.reporter.post_check(pull.repository, check)
+
+    async def _tell(self, kind: str, key: str, message: str) -> None:
+        """Put a failed look into the timeline, where people look for reasons."""
+        project, _, name = key.partition("/")
+        stage = name if kind == "stage" else ""
+        await self.store.add_event(Event(self.clock.now(), project, stage, "", "error", message))
+
+
+def _repository(name: str) -> Repository:
+    owner, _, short = name.partition("/")
+    return Repository(owner, short)
