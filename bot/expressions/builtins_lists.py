@@ -11,7 +11,7 @@ from bot.expressions.errors import ExpressionError
 from bot.expressions.marks import lift, sensitive
 from bot.expressions.members import fetch, get, to_index
 from bot.expressions.meter import Meter
-from bot.expressions.operands import AnyMap, Operand, name_type
+from bot.expressions.operands import AnyMap, Operand, any_key, name_type, plain_key
 
 
 def _list(value: Operand, name: str) -> list[Operand]:
@@ -50,7 +50,7 @@ def keys(arguments: Sequence[Operand], meter: Meter) -> Operand:
         return lift(arguments, meter, lambda plain: keys(plain, meter))
     found = _map(arguments[0], "keys")
     meter.elements(len(found))
-    return _sorted_keys(found)
+    return [plain_key(key) for key in _sorted_keys(found)]
 
 
 def values(arguments: Sequence[Operand], meter: Meter) -> Operand:
@@ -104,7 +104,7 @@ def to_pairs(arguments: Sequence[Operand], meter: Meter) -> Operand:
     """`toPairs(map)`: a list of `[key, value]`."""
     found = _map(arguments[0], "toPairs")
     meter.elements(2 * len(found))
-    return [[key, found[key]] for key in _sorted_keys(found)]
+    return [[plain_key(key), found[key]] for key in _sorted_keys(found)]
 
 
 def from_pairs(arguments: Sequence[Operand], meter: Meter) -> Operand:
@@ -117,7 +117,7 @@ def from_pairs(arguments: Sequence[Operand], meter: Meter) -> Operand:
             raise ExpressionError("fromPairs takes a list of lists of two elements each")
         if isinstance(pair[0], (list, dict)):
             raise ExpressionError(f"a map has no key of type {name_type(pair[0])}")
-        made[pair[0]] = pair[1]
+        made[any_key(pair[0])] = pair[1]
     return made
 
 

@@ -6,17 +6,27 @@ are paid for from the budget of `meter`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 
 from bot.domain.values import Sensitive, Unknown, Value
 from bot.expressions.builtins import TABLE, call_builtin
 from bot.expressions.convert import to_value
-from bot.expressions.equality import float_or_int
 from bot.expressions.errors import BudgetExceededError, ExpressionError
 from bot.expressions.frame import Code, Frame, Run
 from bot.expressions.kinds import check_binary, check_bool, check_unary, result_kind
+from bot.expressions.logic import (
+    SIMPLE,
+    call_function,
+    call_method,
+    coalesce,
+    invert,
+    logical,
+    negate,
+    operate,
+    plus,
+)
 from bot.expressions.marks import is_unknown, lift, scan, sensitive, uncover
 from bot.expressions.members import cut, fetch
 from bot.expressions.nodes import (
@@ -39,13 +49,13 @@ from bot.expressions.nodes import (
     Unary,
     walk,
 )
-from bot.expressions.operands import NUMBERS, Function, Method, Operand, Span, name_type, wrap_int
-from bot.expressions.operators import BINARY, read_pattern
+from bot.expressions.operands import Function, Operand, name_type
+from bot.expressions.operators import read_pattern
 from bot.expressions.parser import parse
 from bot.expressions.predicates import PredicateRun
 
-_SIMPLE: frozenset[type] = frozenset({type(None), bool, int, float, str, Span})
 _CHAIN_END = object()
+_FREE_BODIES = frozenset({"map", "sum", "groupBy", "sortBy", "reduce"})
 
 
 class Expression:
@@ -205,11 +215,11 @@ class _Compiler:
     def unary(self, node: Unary) -> Code:
         inner = self.compile(node.operand)
         kind = check_unary(node.operator, inner.kind, node.at)
-        compute = {"-": _negate, "+": _plus}.get(node.operator, _invert)
+        compute = {"-": negate, "+": plus}.get(node.operator, invert)
 
         def run(frame: Frame) -> Operand:
             value = inner.run(frame)
-            if type(value) in _SIMPLE:
+            if type(value) in SIMPLE:
                 return compute(value)
             return lift((value,), frame.meter, lambda plain: compute(plain[0]))
 
@@ -220,15 +230,15 @@ class _Compiler:
         if node.operator in ("&&", "and"):
             check_bool(left.kind, right.kind, node.at)
             return Code(
-                _placed(_logical(left.run, right.run, deciding=False), node.at), "bool" if right.kind else ""
+                _placed(logical(left.run, right.run, deciding=False), node.at), "bool" if right.kind else ""
             )
         if node.operator in ("||", "or"):
             check_bool(left.kind, right.kind, node.at)
             return Code(
-                _placed(_logical(left.run, right.run, deciding=True), node.at), "bool" if right.kind else ""
+                _placed(logical(left.run, right.run, deciding=True), node.at), "bool" if right.kind else ""
             )
         if node.operator == "??":
-            return Code(_coalesce(left.run, right.run))
+            return Code(coalesce(left.run, right.run))
         kind = check_binary(node.operator, left.kind, right.kind, node.at)
         if (
             node.operator == "matches"
@@ -239,7 +249,7 @@ class _Compiler:
                 read_pattern(node.right.value)
             except ExpressionError as error:
                 raise error.moved(node.right.at) from None
-        return Code(_placed(_operate(node.operator, left.run, right.run), node.at), kind)
+        return Code(_placed(operate(node.operator, left.run, right.run), node.at), kind)
 
     def conditional(self, node: Conditional) -> Code:
         condition, then, otherwise = (
@@ -326,7 +336,7 @@ class _Compiler:
     def call(self, node: Call) -> Code:
         arguments = [self.compile(item).run for item in node.arguments]
         if isinstance(node.callee, Name):
-            return Code(_placed(_call_function(node.callee.name, arguments), node.at))
+            return Code(_placed(call_function(node.callee.name, arguments), node.at))
         callee = self.compile(node.callee).run
 
         def run(frame: Frame) -> Operand:
@@ -336,10 +346,10 @@ class _Compiler:
             values = [argument(frame) for argument in arguments]
             if isinstance(method, Sensitive):
                 # The method of a sensitive value: the mark holds it, and its result is sensitive.
-                return lift((method, *values), frame.meter, lambda plain: _call_method(plain[0], plain[1:]))
+                return lift((method, *values), frame.meter, lambda plain: call_method(plain[0], plain[1:]))
             if is_unknown(method):
                 return scan((method, *values), frame.meter).unknown()
-            return lift(values, frame.meter, lambda plain: _call_method(method, plain))
+            return lift(values, frame.meter, lambda plain: call_method(method, plain))
 
         return Code(_placed(run, node.at))
 
@@ -363,98 +373,12 @@ class _Compiler:
         self.pointers.append(base)
         body = self.compile(node.body) if node.body else None
         self.pointers.pop()
+        if body is not None and body.kind not in ("", "bool") and node.name not in _FREE_BODIES:
+            raise ExpressionError(
+                f"the predicate of {node.name} must be true or false, not {body.kind}", node.at
+            )
         cost = 1 + (len(walk(node.body)) if node.body else 0)
         run = PredicateRun(node.name, collection.run, body.run if body else None, extra, (base, cost))
         kinds = {"filter": "array", "map": "array", "sortBy": "array", "count": "int", "groupBy": "map"}
         kind = "bool" if node.name in ("all", "any", "none", "one") else kinds.get(node.name, "")
         return Code(_placed(run, node.at), kind)
-
-
-def _operate(operator: str, left: Run, right: Run) -> Run:
-    compute = BINARY[operator]
-
-    def run(frame: Frame) -> Operand:
-        one, other = left(frame), right(frame)
-        if type(one) in _SIMPLE and type(other) in _SIMPLE:
-            return compute(one, other, frame.meter)
-        return lift((one, other), frame.meter, lambda plain: compute(plain[0], plain[1], frame.meter))
-
-    return run
-
-
-def _logical(left: Run, right: Run, *, deciding: bool) -> Run:
-    """Three-valued `&&` (False decides) and `||` (True decides).
-
-    With an unknown left side the right one may still decide; if it fails, nothing is known, since the left side
-    may keep it from being evaluated.
-    """
-
-    def run(frame: Frame) -> Operand:
-        one = left(frame)
-        if isinstance(one, bool):
-            return one if one is deciding else right(frame)
-        if isinstance(one, Sensitive) and isinstance(one.value, bool):
-            return one if one.value is deciding else sensitive((one.name,), right(frame))
-        if not is_unknown(one):
-            raise ExpressionError(f"&& and || stand between true and false, not {name_type(one)}")
-        try:
-            other = right(frame)
-        except BudgetExceededError:
-            raise
-        except ExpressionError:
-            return scan((one,), frame.meter).unknown()
-        inner = other.value if isinstance(other, Sensitive) else other
-        if inner is deciding:
-            return other
-        return scan((one, other), frame.meter).unknown()
-
-    return run
-
-
-def _coalesce(left: Run, right: Run) -> Run:
-    def run(frame: Frame) -> Operand:
-        one = left(frame)
-        if one is None:
-            return right(frame)
-        if isinstance(one, Sensitive) and one.value is None:
-            return sensitive((one.name,), right(frame))
-        return one
-
-    return run
-
-
-def _invert(value: Operand) -> Operand:
-    if isinstance(value, bool):
-        return not value
-    raise ExpressionError(f"not stands before true or false, not {name_type(value)}")
-
-
-def _negate(value: Operand) -> Operand:
-    if isinstance(value, Span):
-        return Span(wrap_int(-value.nanoseconds))
-    if type(value) not in NUMBERS:
-        raise ExpressionError(f"- stands before a number, not {name_type(value)}")
-    number = -float_or_int(value)
-    return wrap_int(number) if isinstance(number, int) else number
-
-
-def _plus(value: Operand) -> Operand:
-    if type(value) not in NUMBERS:
-        raise ExpressionError(f"+ stands before a number, not {name_type(value)}")
-    return value
-
-
-def _call_function(name: str, arguments: list[Run]) -> Run:
-    def run(frame: Frame) -> Operand:
-        function = frame.functions.get(name)
-        if function is None:
-            raise ExpressionError(f"there is no function {name} here")
-        return lift([argument(frame) for argument in arguments], frame.meter, function)
-
-    return run
-
-
-def _call_method(method: Operand, arguments: Sequence[Operand]) -> Operand:
-    if not isinstance(method, Method):
-        raise ExpressionError(f"{name_type(method)} cannot be called")
-    return method.call(arguments)

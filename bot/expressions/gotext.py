@@ -28,6 +28,7 @@ from bot.expressions.operands import (
     Weekday,
     Zone,
     name_type,
+    plain_key,
 )
 
 _NEEDS_ESCAPE = re.compile(r'["\\<>&\x00-\x1f\u2028\u2029\ud800-\udfff]')
@@ -190,7 +191,7 @@ def _plain(value: Operand, meter: Meter, depth: int) -> Iterator[str]:
         case dict():
             yield "map["
             for position, key in enumerate(sorted(value, key=_map_order)):
-                yield f"{' ' if position else ''}{''.join(_plain(key, meter, depth + 1))}:"
+                yield f"{' ' if position else ''}{''.join(_plain(plain_key(key), meter, depth + 1))}:"
                 yield from _plain(value[key], meter, depth + 1)
             yield "]"
         case _:
@@ -201,7 +202,7 @@ def _map_order(key: Operand) -> tuple[int, float, str]:
     """Go prints maps sorted: nil, then numbers, then texts."""
     if isinstance(key, (int, float)):
         return (1, float(key), "")
-    return (0, 0, "") if key is None else (2, 0, str(key))
+    return (0, 0, "") if key is None else (2, 0, str(plain_key(key)))
 
 
 def _joined(items: Iterable[Operand], meter: Meter, depth: int) -> Iterator[str]:

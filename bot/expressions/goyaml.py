@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cmp_to_key
 
 from bot.expressions.errors import ExpressionError
 from bot.expressions.gonumbers import format_float_go, parse_float
 from bot.expressions.gotext import write_plain
 from bot.expressions.gotime import format_moment_json
 from bot.expressions.meter import Meter
-from bot.expressions.operands import Moment, Operand, Span, Struct, Zone, name_type
+from bot.expressions.operands import Moment, Operand, Span, Struct, Zone, name_type, plain_key
 
 _STEP = 4
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -56,64 +57,78 @@ def write_yaml(value: Operand, meter: Meter) -> str:
 
     Raises ExpressionError for what has no YAML form.
     """
-    lines = list(_write(value, 0, meter, 0))
+    lines = list(_write(value, 0, _STEP, meter, 0))
     text = "\n".join(lines) + "\n"
     meter.text(len(text))
     return text
 
 
-def _write(value: Operand, indent: int, meter: Meter, depth: int) -> Iterator[str]:
-    """The lines of a value that starts on a line of its own, the first one without indentation."""
+def _write(value: Operand, indent: int, block: int, meter: Meter, depth: int) -> Iterator[str]:
+    """The lines of a value, the first one without indentation.
+
+    Lines of a map or list stand at `indent`, those of a text in several lines at `block`.
+    """
     meter.spend(1)
     meter.depth(depth)
     if isinstance(value, Struct):
         value = {name.lower(): item for name, item in value.fields.items()}
     if isinstance(value, Mapping) and value:
-        for position, key in enumerate(sorted(value, key=_natural_order)):
-            name = write_scalar(key, indent, meter, is_key=True)[0]
-            yield from _entry(f"{name}:", value[key], indent, meter, (depth, position))
+        for position, key in enumerate(sorted(value, key=cmp_to_key(_compare_keys))):
+            name = write_scalar(plain_key(key), block, meter, is_key=True)[0]
+            margin = " " * indent if position else ""
+            yield from _write_entry(f"{margin}{name}:", value[key], indent, meter, depth + 1)
     elif isinstance(value, list) and value:
         for position, item in enumerate(value):
-            lines = _write(item, indent + 2, meter, depth + 1)
+            lines = _write(item, indent + 2, indent + 2, meter, depth + 1)
             yield f"{' ' * indent if position else ''}- {next(lines)}"
             yield from lines
     else:
-        lines_of = write_scalar(value, indent + _STEP, meter)
-        meter.text(sum(len(line) for line in lines_of))
-        yield from lines_of
+        scalar = write_scalar(value, block, meter)
+        meter.text(sum(len(line) for line in scalar))
+        yield from scalar
 
 
-def _entry(start: str, item: Operand, indent: int, meter: Meter, place: tuple[int, int]) -> Iterator[str]:
-    depth, position = place
-    margin = " " * indent if position else ""
-    if isinstance(item, Struct):
-        item = {name.lower(): field for name, field in item.fields.items()}
-    if isinstance(item, (Mapping, list)) and item:
-        inner = indent + _STEP
-        yield f"{margin}{start}"
-        lines = _write(item, inner, meter, depth + 1)
-        yield f"{' ' * inner}{next(lines)}"
-        yield from lines
+def _write_entry(start: str, item: Operand, indent: int, meter: Meter, depth: int) -> Iterator[str]:
+    """One key with its value: containers begin on the next line, at the next multiple of four."""
+    inner = _STEP * ((indent + _STEP) // _STEP)
+    lines = _write(item, inner, inner, meter, depth)
+    if (isinstance(item, (Mapping, list)) and item) or isinstance(item, Struct):
+        yield start
+        yield " " * inner + next(lines)
     else:
-        lines = _write(item, indent, meter, depth + 1)
-        yield f"{margin}{start} {next(lines)}"
-        yield from lines
+        yield f"{start} {next(lines)}"
+    yield from lines
 
 
-def _natural_order(key: Operand) -> tuple[tuple[int, int, str], ...]:
-    """yaml.v3's order of keys: digits inside compare as numbers, letters after other signs."""
-    if not isinstance(key, str):
-        return ((0, int(key) if isinstance(key, (int, float)) else 0, ""),)
-    pieces: list[tuple[int, int, str]] = []
-    at = 0
-    while at < len(key):
-        if found := _DIGITS.match(key, at):
-            pieces.append((2, int(found[0]) if len(found[0]) < 4000 else 0, found[0]))
-            at = found.end()
-        else:
-            pieces.append((3 if key[at].isalpha() else 1, 0, key[at]))
-            at += 1
-    return tuple(pieces)
+def _compare_keys(one: Operand, other: Operand) -> int:
+    """yaml.v3's order of keys: runs of digits compare as numbers, letters come after digits and other signs."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return (isinstance(one, str), str(one)) > (isinstance(other, str), str(other)) or -1
+    after_digit = False
+    for at, (ours, theirs) in enumerate(zip(one, other, strict=False)):
+        if ours == theirs:
+            after_digit = ours.isdigit()
+            continue
+        if ours.isalpha() and theirs.isalpha():
+            return -1 if ours < theirs else 1
+        if ours.isalpha() or theirs.isalpha():
+            return -1 if (ours.isalpha() if after_digit else theirs.isalpha()) else 1
+        return _compare_digits(one, other, at)
+    return len(one) - len(other)
+
+
+def _compare_digits(one: str, other: str, at: int) -> int:
+    """The order of two texts that first differ at a place where neither has a letter."""
+    ours, theirs = _DIGITS.match(one, at), _DIGITS.match(other, at)
+    left, right = ours[0] if ours else "", theirs[0] if theirs else ""
+    # A zero after a digit belongs to the number that began before.
+    lead = "1" if "0" in (one[at], other[at]) and re.search(r"[1-9][0-9]*\Z", one[:at]) else "0"
+    numbers = int((lead + left)[:4000]), int((lead + right)[:4000])
+    if numbers[0] != numbers[1]:
+        return -1 if numbers[0] < numbers[1] else 1
+    if len(left) != len(right):
+        return len(left) - len(right)
+    return -1 if one[at] < other[at] else 1
 
 
 def write_scalar(value: Operand, indent: int, meter: Meter, *, is_key: bool = False) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from bot.domain.values import Sensitive, Text, Unknown
-from bot.expressions.errors import ExpressionError
-from bot.expressions.marks import lift, sensitive
+from bot.expressions.errors import BudgetExceededError, ExpressionError
+from bot.expressions.marks import is_unknown, lift, scan, sensitive, uncover
 from bot.expressions.meter import Meter
 from bot.expressions.operands import (
     NUMBERS,
@@ -17,9 +17,15 @@ from bot.expressions.operands import (
     Span,
     StringMap,
     Struct,
+    Zone,
+    any_key,
     name_type,
 )
 from bot.expressions.times import MOMENT_METHODS, SPAN_METHODS
+
+
+MARKED = (Unknown, Sensitive, Text)
+"""Operands that are marks themselves, not containers that may hold some."""
 
 
 def fetch(container: Operand, key: Operand, meter: Meter) -> Operand:
@@ -30,7 +36,7 @@ def fetch(container: Operand, key: Operand, meter: Meter) -> Operand:
     """
     if type(container) is dict and type(key) is str:
         return container.get(key)
-    if isinstance(container, (Unknown, Sensitive, Text)) or isinstance(key, (Unknown, Sensitive, Text)):
+    if isinstance(container, MARKED) or isinstance(key, MARKED):
         return _fetch_marked(container, key, meter)
     match container:
         case StringMap() if isinstance(key, str):
@@ -46,7 +52,7 @@ def fetch(container: Operand, key: Operand, meter: Meter) -> Operand:
             return container[position]
         case str():
             return _fetch_character(container, key)
-        case Struct() | Moment() | Span():
+        case Struct() | Moment() | Span() | Zone():
             return _fetch_field(container, key)
     shown = key if isinstance(key, (str, int)) else name_type(key)
     raise ExpressionError(f"cannot take {shown!r} of {name_type(container)}; use ?. where it may be missing")
@@ -69,7 +75,7 @@ def _fetch_key(container: dict[Operand, Operand], key: Operand) -> Operand:
     if isinstance(key, (list, dict)):
         raise ExpressionError(f"a map has no key of type {name_type(key)}")
     if isinstance(container, AnyMap):
-        return container.get(key)
+        return container.get(any_key(key))
     if key is None:
         return container.get("", "" if isinstance(container, StringMap) else None)
     if not isinstance(key, str):
@@ -85,7 +91,7 @@ def _fetch_character(text: str, key: Operand) -> int:
     return ord(text[position])
 
 
-def _fetch_field(container: Struct | Moment | Span, key: Operand) -> Operand:
+def _fetch_field(container: Struct | Moment | Span | Zone, key: Operand) -> Operand:
     if isinstance(key, str):
         if isinstance(container, Struct):
             if key in container.fields:
@@ -95,6 +101,9 @@ def _fetch_field(container: Struct | Moment | Span, key: Operand) -> Operand:
         elif isinstance(container, Moment):
             if method := MOMENT_METHODS.get(key):
                 return Method(key, lambda arguments: method(container, arguments))
+        elif isinstance(container, Zone):
+            if key == "String":
+                return Method(key, lambda _: container.name)
         elif call := SPAN_METHODS.get(key):
             return Method(key, lambda arguments: call(container, arguments))
     raise ExpressionError(f"{name_type(container)} has no field or method {key!r}")
@@ -102,12 +111,21 @@ def _fetch_field(container: Struct | Moment | Span, key: Operand) -> Operand:
 
 def get(container: Operand, key: Operand, meter: Meter) -> Operand:
     """expr-lang's `get`: as `fetch`, but nil for everything that is missing."""
+    if is_unknown(container) or is_unknown(key):
+        return lift((container, key), meter, lambda _: None)
+    names = [name for item in (container, key) if isinstance(item, MARKED) for name in scan((item,), meter).names]
+    if names:
+        # Whether something is missing tells of the secret too, so nil is marked as well.
+        plain = [uncover(item) if isinstance(item, MARKED) else item for item in (container, key)]
+        return sensitive(names, get(plain[0], plain[1], meter))
     if isinstance(container, StringMap) and isinstance(key, str):
         return dict.get(container, key)
     if container is None:
         return None
     try:
         return fetch(container, key, meter)
+    except BudgetExceededError:
+        raise
     except ExpressionError:
         return None
 
@@ -117,7 +135,7 @@ def cut(container: Operand, start: Operand, end: Operand, meter: Meter) -> Opera
 
     Texts are cut between characters. Go counts bytes, which gives half a character where one is cut.
     """
-    if any(isinstance(item, (Unknown, Sensitive, Text)) for item in (container, start, end)):
+    if any(isinstance(item, MARKED) for item in (container, start, end)):
         return lift((container, start, end), meter, lambda plain: cut(plain[0], plain[1], plain[2], meter))
     if not isinstance(container, (list, str)):
         raise ExpressionError(f"cannot slice {name_type(container)}")

@@ -35,8 +35,26 @@ class StringMap(dict[str, Operand]):
     """Go's `map[string]string`: a missing key gives the empty text instead of nil."""
 
 
+@dataclass(frozen=True, slots=True)
+class BoolKey:
+    """A bool as a key of an `AnyMap`; Python takes True and 1 for the same key, Go does not."""
+
+    value: bool
+
+
 class AnyMap(dict[object, object]):
-    """Go's `map[any]any`, made by `fromPairs` and `groupBy`: it has no JSON form."""
+    """Go's `map[any]any`, made by `fromPairs` and `groupBy`: it has no JSON form. Keys are those of `any_key`."""
+
+
+def any_key(value: Operand) -> Operand:
+    """The key under which an `AnyMap` holds the value; raises TypeError for lists and maps."""
+    hash(value)
+    return BoolKey(value) if isinstance(value, bool) else value
+
+
+def plain_key(key: Operand) -> Operand:
+    """The value that a key of any map stands for."""
+    return key.value if isinstance(key, BoolKey) else key
 
 
 class Month(int):

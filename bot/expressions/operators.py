@@ -11,7 +11,18 @@ from bot.expressions.equality import compare, float_or_int, is_equal
 from bot.expressions.errors import ExpressionError
 from bot.expressions.gotime import count_nanoseconds, make_span, shift
 from bot.expressions.meter import Meter
-from bot.expressions.operands import NUMBERS, Moment, Operand, Span, StringMap, Struct, name_type, wrap_int
+from bot.expressions.operands import (
+    NUMBERS,
+    AnyMap,
+    Moment,
+    Operand,
+    Span,
+    StringMap,
+    Struct,
+    any_key,
+    name_type,
+    wrap_int,
+)
 
 Operator: TypeAlias = Callable[[Operand, Operand, Meter], Operand]
 
@@ -159,7 +170,7 @@ def is_in(left: Operand, right: Operand, meter: Meter) -> bool:
                 type(right) in (dict, StringMap) and not isinstance(left, str)
             ):
                 raise ExpressionError(f"a map has no key of type {name_type(left)}")
-            return left in right
+            return (any_key(left) if isinstance(right, AnyMap) else left) in right
         case Struct():
             if not isinstance(left, str):
                 raise ExpressionError(f"{name_type(right)} has no field of type {name_type(left)}")

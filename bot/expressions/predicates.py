@@ -15,7 +15,7 @@ from bot.expressions.equality import compare
 from bot.expressions.errors import ExpressionError
 from bot.expressions.frame import Frame, Run
 from bot.expressions.marks import Marks, join_names, lift, scan, sensitive, uncover
-from bot.expressions.operands import AnyMap, Operand, name_type
+from bot.expressions.operands import AnyMap, Operand, any_key, name_type
 from bot.expressions.operators import add
 
 
@@ -138,7 +138,7 @@ def _group_by(loop: Loop, _extra: Operand) -> Operand:
         key = loop.known(value)
         if isinstance(key, (list, dict)):
             raise ExpressionError(f"groupBy cannot group by {name_type(key)}")
-        groups.setdefault(key, []).append(item)
+        groups.setdefault(any_key(key), []).append(item)
     return AnyMap(groups)
 
 
