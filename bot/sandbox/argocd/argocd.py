@@ -40,6 +40,7 @@ class ArgoCD:
         webhook_secret: str = "",
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self.admin_password = admin_password
         self._store = Store(directory)
         self._sources = GitSources(directory / "git")
         self._accounts = Accounts(self._store, admin_password)

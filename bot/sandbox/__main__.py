@@ -1,0 +1,78 @@
+"""`python -m bot.sandbox`: the sandbox as a process of its own, for a bot that runs in another one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from bot.sandbox.seed.demo import BotEndpoints
+from bot.sandbox.server import Sandbox
+from bot.sandbox.serving import PortTaken
+
+_WRONG = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; prints one line of JSON, the fields of `Demo`, when everything is ready."""
+    parser = argparse.ArgumentParser(prog="python -m bot.sandbox", description=__doc__)
+    parser.add_argument(
+        "--dir", type=Path, required=True, help="where everything is kept; start again there to go on"
+    )
+    parser.add_argument(
+        "--port-file", type=Path, help="also write the line to this file, readable by its owner alone"
+    )
+    parser.add_argument(
+        "--webhook-url", default="", help="where GitHub's webhooks go; without it none are sent"
+    )
+    parser.add_argument("--registry-webhook-url", default="", help="where the registry's notifications go")
+    parser.add_argument(
+        "--registry-webhook-header",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a static header of those notifications, such as Authorization=Bearer...; may be repeated",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        headers = dict(_split_header(text) for text in options.registry_webhook_header)
+    except ValueError as error:
+        parser.error(str(error))
+    endpoints = BotEndpoints(options.webhook_url, options.registry_webhook_url, headers)
+    try:
+        asyncio.run(_serve(options.dir.resolve(), endpoints, options.port_file))
+    except PortTaken as error:
+        print(error.strerror, file=sys.stderr)
+        return _WRONG
+    return 0
+
+
+async def _serve(directory: Path, endpoints: BotEndpoints, port_file: Path | None) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with Sandbox(directory) as sandbox:
+        demo = await sandbox.seed_demo(endpoints)
+        line = demo.as_json()
+        if port_file is not None:
+            temporary = port_file.with_name(f".{port_file.name}.tmp")
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+                opened.write(line + "\n")
+            os.replace(temporary, port_file)
+        print(line, flush=True)
+        await stopped.wait()
+
+
+def _split_header(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise ValueError(f"--registry-webhook-header {text!r} must have the form NAME=VALUE")
+    return name, value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
