@@ -15,7 +15,8 @@ from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import ApplyKind, ApplyRecord
 from bot.domain.terraform import Applied, Failed, Interrupted, Plan, Planned, StalePlan, StateLocked
 from bot.domain.values import Value
-from bot.ports import AppliedState, Store, Terraform, TransientError
+from bot.ports import AppliedState, Terraform, TransientError
+from bot.ports.store import PlanStore
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.terraform_inputs import Inputs
 from bot.steps.terraform_outcomes import describe_lock, refuse, refuse_or_wait
@@ -41,7 +42,7 @@ class Applier:
     """Applies one state for one pass of one attempt."""
 
     terraform: Terraform
-    store: Store
+    store: PlanStore
 
     async def fulfil(self, inputs: Inputs, context: StepContext) -> StepResult:
         """Do what was approved, or say why not."""

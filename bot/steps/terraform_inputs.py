@@ -51,7 +51,7 @@ class Inputs:
         for number, (_, value) in enumerate(self.config.variables):
             if find_sensitive(value):
                 # Nothing reads this variable; what is listed among the secrets is masked in Terraform's texts.
-                secret[f"LOCKSTEP_MASKED_{number}"] = argument(value)
+                secret[f"SENSITIVE_VARIABLE_{number}"] = argument(value)
         inner = [self.site.inside(path) or path for path in self.paths]
         return TerraformRun(
             key=run_key(self.state),

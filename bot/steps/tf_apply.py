@@ -14,7 +14,8 @@ from bot.domain.promotion import StepStatus
 from bot.domain.review import ApplyKind, ApplyRecord, StepClass, StepKind, StepReport
 from bot.domain.terraform import Plan, Planned
 from bot.domain.values import Unknown, is_tainted
-from bot.ports import AppliedState, Git, Store, TerminalError, Terraform, Vault
+from bot.ports import AppliedState, Git, TerminalError, Terraform, Vault
+from bot.ports.store import PlanStore
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.options import Options
@@ -95,7 +96,7 @@ class TfApply:
     git: Git
     terraform: Terraform
     vault: Vault
-    store: Store
+    store: PlanStore
 
     @property
     def kind(self) -> StepKind:

@@ -16,7 +16,8 @@ from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import ApplyKind, ApplyRecord, FrozenRecord, StepClass, StepKind
 from bot.domain.terraform import Output, Outputs
 from bot.domain.values import Json, Sensitive, Unknown, Value, reveal, show
-from bot.ports import AppliedState, Git, Store, TerminalError, Terraform, Vault
+from bot.ports import AppliedState, Git, TerminalError, Terraform, Vault
+from bot.ports.store import PlanStore
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.marks import file_value
@@ -64,7 +65,7 @@ class TfOutput:
     git: Git
     terraform: Terraform
     vault: Vault
-    store: Store
+    store: PlanStore
 
     @property
     def kind(self) -> StepKind:

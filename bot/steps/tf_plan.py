@@ -12,7 +12,8 @@ from bot.domain.promotion import StepStatus
 from bot.domain.review import FrozenRecord, StepClass, StepKind
 from bot.domain.terraform import Planned
 from bot.domain.values import Unknown
-from bot.ports import Git, Store, TerminalError, Terraform, Vault
+from bot.ports import Git, TerminalError, Terraform, Vault
+from bot.ports.store import PlanStore
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.options import Options
@@ -31,7 +32,7 @@ class TfPlan:
     git: Git
     terraform: Terraform
     vault: Vault
-    store: Store
+    store: PlanStore
 
     @property
     def kind(self) -> StepKind:
