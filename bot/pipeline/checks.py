@@ -1,0 +1,302 @@
+"""What is wrong between resources: references that lead nowhere, Stages in a circle, steps that cannot run.
+
+Such a Stage is loaded but not carried out, so its errors name it; the rest of the pipeline goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.domain.model import (
+    GenericSubscription,
+    GitSubscription,
+    Pipeline,
+    ProjectConfig,
+    PromotionTask,
+    Stage,
+    Step,
+    Warehouse,
+)
+from bot.domain.problems import ConfigProblem, Severity
+from bot.domain.tasks import CLUSTER_TASK, missing_inputs
+from bot.pipeline.expression_checks import Known, check_bare_expression, check_templates
+from bot.pipeline.reader import Path
+from bot.pipeline.resources import Resource
+from bot.pipeline.schema import Finding, JsonSchema, listed, nearest, shown
+from bot.pipeline.step_checks import (
+    STAGE_STEPS,
+    StepKinds,
+    check_stage_steps,
+    check_task_in_stage,
+    check_task_steps,
+    stage_aliases,
+)
+
+Tasks = Mapping[tuple[str, str], PromotionTask]
+"""The tasks that a project's Stages may use, by kind and name."""
+
+
+def check_pipeline(
+    pipeline: Pipeline, resources: Sequence[Resource], step_schemas: Mapping[str, JsonSchema]
+) -> list[ConfigProblem]:
+    """Every problem between the pipeline's resources, at its place in the files."""
+    checker = _Checker(pipeline, {_key(item): item for item in resources})
+    custom = [item.metadata.name for item in pipeline.others if item.kind == "CustomPromotionStep"]
+    checker.run(StepKinds(step_schemas, custom))
+    return checker.problems
+
+
+def _key(resource: Resource) -> tuple[str, str, str]:
+    return resource.kind.name, resource.namespace, resource.name
+
+
+@dataclass(slots=True)
+class _Checker:
+    pipeline: Pipeline
+    resources: Mapping[tuple[str, str, str], Resource]
+    problems: list[ConfigProblem] = field(default_factory=list)
+    task_findings: dict[tuple[str, str, str], list[Finding]] = field(default_factory=dict)
+    """What is wrong with each task by itself; the same for every Stage that uses it."""
+
+    def run(self, kinds: StepKinds) -> None:
+        for (project, name), warehouse in self.pipeline.warehouses.items():
+            self.report(("Warehouse", project, name), _check_warehouse(warehouse))
+        used: set[tuple[str, str, str]] = set()
+        for (project, name), stage in self.pipeline.stages.items():
+            key = ("Stage", project, name)
+            tasks = self.tasks_of(project)
+            self.report(key, self.check_sources(stage), stage=stage)
+            self.report(key, self.check_tasks(stage, tasks), stage=stage)
+            self.report(key, check_stage_steps(stage, tasks, kinds), stage=stage)
+            self.report(key, self.check_verification(stage), stage=stage)
+            used |= self.check_used_tasks(stage, tasks, kinds)
+        for cycle in find_cycles(self.pipeline):
+            self.report_cycle(cycle)
+        self.check_unused_tasks(used, kinds)
+        for project, config in self.pipeline.project_configs.items():
+            self.report(("ProjectConfig", project, project), self.check_policies(project, config))
+        for policy in self.pipeline.review_policies:
+            metadata = policy.metadata
+            findings = [
+                finding
+                for index, variable in enumerate(policy.plan_env)
+                for finding in check_templates(variable.value, ("spec", "planEnv", index, "value"), Known())
+            ]
+            self.report(("ReviewPolicy", metadata.namespace, metadata.name), findings)
+
+    def report(
+        self,
+        key: tuple[str, str, str],
+        findings: Iterator[Finding] | Sequence[Finding],
+        stage: Stage | None = None,
+    ) -> None:
+        """Record findings at a resource's place; errors of a Stage are that Stage's alone."""
+        resource = self.resources.get(key)
+        if resource is None:
+            return
+        name = stage.metadata.name if stage is not None else ""
+        project = stage.metadata.namespace if stage is not None else ""
+        self.problems.extend(resource.problem(item, stage=name, project=project) for item in findings)
+
+    def tasks_of(self, project: str) -> Tasks:
+        own = {
+            ("PromotionTask", name): task for (of, name), task in self.pipeline.tasks.items() if of == project
+        }
+        shared = {(CLUSTER_TASK, name): task for name, task in self.pipeline.cluster_tasks.items()}
+        return {**own, **shared}
+
+    def exists(self, kind: str, project: str, name: str) -> bool:
+        """Whether a resource stands in the files, be it usable or not: what is broken has been reported there."""
+        return (kind, project, name) in self.resources
+
+    def names(self, kind: str, project: str) -> list[str]:
+        return [name for of, where, name in self.resources if of == kind and where == project]
+
+    # -- Stages -------------------------------------------------------------------------------------------------
+
+    def check_sources(self, stage: Stage) -> Iterator[Finding]:
+        project = stage.metadata.namespace
+        for index, request in enumerate(stage.requested_freight):
+            path: Path = ("spec", "requestedFreight", index)
+            name = request.origin.name
+            if not self.exists("Warehouse", project, name):
+                hint = nearest(name, self.names("Warehouse", project))
+                yield Finding((*path, "origin", "name"), f"there is no Warehouse {shown(name)}{hint}")
+            warehouse = self.pipeline.warehouses.get((project, name))
+            if warehouse is not None:
+                yield from _check_subscriptions(warehouse, (*path, "origin", "name"))
+            for position, upstream in enumerate(request.sources.stages):
+                where: Path = (*path, "sources", "stages", position)
+                if not self.exists("Stage", project, upstream):
+                    hint = nearest(upstream, self.names("Stage", project))
+                    yield Finding(where, f"there is no Stage {shown(upstream)}{hint}")
+                    continue
+                source = self.pipeline.stages.get((project, upstream))
+                if source is not None and all(
+                    item.origin != request.origin for item in source.requested_freight
+                ):
+                    message = (
+                        f"Stage {shown(upstream)} asks for no Freight of {request.origin}, so none ever comes"
+                    )
+                    yield Finding(where, message, Severity.WARNING)
+        if "targets" in self.resources[("Stage", project, stage.metadata.name)].spec:
+            yield Finding(("spec", "targets"), "promotions to targets cannot be carried out here")
+
+    def check_verification(self, stage: Stage) -> Iterator[Finding]:
+        if stage.verification is None:
+            return
+        project = stage.metadata.namespace
+        for index, (kind, name) in enumerate(stage.verification.templates):
+            where = project if kind == "AnalysisTemplate" else ""
+            if not self.exists(kind, where, name):
+                hint = nearest(name, self.names(kind, where))
+                path: Path = ("spec", "verification", "analysisTemplates", index, "name")
+                yield Finding(path, f"there is no {kind} {shown(name)}{hint}")
+        variables = [item.name for item in stage.variables]
+        for index, argument in enumerate(stage.verification.arguments):
+            path = ("spec", "verification", "args", index, "value")
+            yield from check_templates(argument.value, path, Known(variables, (), ()))
+
+    # -- Tasks --------------------------------------------------------------------------------------------------
+
+    def check_tasks(self, stage: Stage, tasks: Tasks) -> Iterator[Finding]:
+        project = stage.metadata.namespace
+        template = stage.template
+        variables = (*stage.variables, *template.variables) if template is not None else ()
+        for index, step in _task_steps(stage):
+            assert step.task is not None
+            kind, name = step.task.kind, step.task.name
+            task = tasks.get((kind, name))
+            path: Path = (*STAGE_STEPS, index)
+            if task is not None:
+                missing = missing_inputs(task, step, variables)
+                if missing:
+                    yield Finding((*path, "vars"), f"task {shown(name)} needs a value for {listed(missing)}")
+            elif not self.exists(kind, project if kind != CLUSTER_TASK else "", name):
+                known = [known for of, known in tasks if of == kind]
+                yield Finding(
+                    (*path, "task", "name"), f"there is no {kind} {shown(name)}{nearest(name, known)}"
+                )
+
+    def check_used_tasks(self, stage: Stage, tasks: Tasks, kinds: StepKinds) -> set[tuple[str, str, str]]:
+        """Check the tasks that a Stage uses, at their own place, and name them."""
+        used: set[tuple[str, str, str]] = set()
+        steps = list(_task_steps(stage))
+        complete = all(
+            step.task is not None and (step.task.kind, step.task.name) in tasks for _, step in steps
+        )
+        outputs = [name for names in stage_aliases(stage, tasks) for name in names] if complete else None
+        for _, step in steps:
+            assert step.task is not None
+            task = tasks.get((step.task.kind, step.task.name))
+            if task is None:
+                continue
+            key = (step.task.kind, task.metadata.namespace, task.metadata.name)
+            if key not in self.task_findings:
+                self.task_findings[key] = list(check_task_steps(task, kinds))
+            used.add(key)
+            self.report(key, self.task_findings[key], stage=stage)
+            self.report(key, check_task_in_stage(task, stage, step, outputs), stage=stage)
+        return used
+
+    def check_unused_tasks(self, used: set[tuple[str, str, str]], kinds: StepKinds) -> None:
+        """A task that no Stage uses stops nothing, so what is wrong with it is a warning."""
+        every = [
+            *(
+                ("PromotionTask", project, name, task)
+                for (project, name), task in self.pipeline.tasks.items()
+            ),
+            *((CLUSTER_TASK, "", name, task) for name, task in self.pipeline.cluster_tasks.items()),
+        ]
+        for kind, project, name, task in every:
+            if (kind, project, name) not in used:
+                findings = [
+                    Finding(item.path, item.message, Severity.WARNING)
+                    for item in check_task_steps(task, kinds)
+                ]
+                self.report((kind, project, name), findings)
+
+    # -- Projects -----------------------------------------------------------------------------------------------
+
+    def check_policies(self, project: str, config: ProjectConfig) -> Iterator[Finding]:
+        stages = self.names("Stage", project)
+        for index, policy in enumerate(config.promotion_policies):
+            name = policy.selector.name
+            if name and ":" not in name and name not in stages:
+                message = (
+                    f"there is no Stage {shown(name)}, so the policy does nothing{nearest(name, stages)}"
+                )
+                yield Finding(("spec", "promotionPolicies", index), message, Severity.WARNING)
+        for key, links in (("freightLinks", config.freight_links), ("stageLinks", config.stage_links)):
+            for index, link in enumerate(links):
+                for part, text in (("url", link.url), ("if", link.condition)):
+                    for finding in check_templates(text, ("spec", key, index, part), Known()):
+                        yield Finding(finding.path, finding.message, Severity.WARNING)
+
+    def report_cycle(self, cycle: tuple[Stage, ...]) -> None:
+        names = [stage.metadata.name for stage in cycle]
+        way = " -> ".join([*names, names[0]])
+        for stage in cycle:
+            message = f"Stages wait for each other in a circle: {way}"
+            key = ("Stage", stage.metadata.namespace, stage.metadata.name)
+            self.report(key, [Finding(("spec", "requestedFreight"), message)], stage=stage)
+
+
+def _task_steps(stage: Stage) -> Iterator[tuple[int, Step]]:
+    steps = stage.template.steps if stage.template is not None else ()
+    return ((index, step) for index, step in enumerate(steps) if step.task is not None)
+
+
+def _check_warehouse(warehouse: Warehouse) -> Iterator[Finding]:
+    yield from check_bare_expression(
+        warehouse.freight_creation_criteria, ("spec", "freightCreationCriteria", "expression")
+    )
+    for index, subscription in enumerate(warehouse.subscriptions):
+        if isinstance(subscription, GitSubscription):
+            path: Path = ("spec", "subscriptions", index, "git", "expressionFilter")
+            yield from check_bare_expression(subscription.expression_filter, path)
+
+
+def _check_subscriptions(warehouse: Warehouse, path: Path) -> Iterator[Finding]:
+    for subscription in warehouse.subscriptions:
+        if isinstance(subscription, GenericSubscription):
+            name, kind = shown(warehouse.metadata.name), shown(subscription.artifact_type)
+            message = f"Warehouse {name} subscribes to {kind}, which cannot be discovered here, so it makes no Freight"
+            yield Finding(path, message)
+
+
+def find_cycles(pipeline: Pipeline) -> list[tuple[Stage, ...]]:
+    """Circles of Stages that take Freight from each other, each once, beginning with its first name."""
+    stages = pipeline.stages
+    upstream = {
+        key: [
+            (key[0], name)
+            for request in stage.requested_freight
+            for name in request.sources.stages
+            if (key[0], name) in stages
+        ]
+        for key, stage in stages.items()
+    }
+    found: list[tuple[Stage, ...]] = []
+    settled: set[tuple[str, str]] = set()
+    for start in sorted(stages):
+        trail: list[tuple[str, str]] = []
+        waiting = [(start, iter(upstream[start]))] if start not in settled else []
+        if waiting:
+            trail.append(start)
+        while waiting:
+            step = next(waiting[-1][1], None)
+            if step is None:
+                waiting.pop()
+                settled.add(trail.pop())
+            elif step in trail:
+                circle = trail[trail.index(step) :]
+                first = circle.index(min(circle))
+                turned = circle[first:] + circle[:first]
+                # The trail leads from a Stage to its source; people think the other way.
+                found.append(tuple(stages[item] for item in [turned[0], *reversed(turned[1:])]))
+            elif step not in settled:
+                trail.append(step)
+                waiting.append((step, iter(upstream[step])))
+    return found

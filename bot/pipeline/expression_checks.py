@@ -1,0 +1,118 @@
+"""What is wrong with expressions before they ever run: syntax, unknown functions, names that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from bot.domain.problems import Severity
+from bot.domain.values import Json
+from bot.expressions.errors import ExpressionError
+from bot.expressions.evaluator import compile_expression
+from bot.expressions.references import References, list_references
+from bot.pipeline.reader import Path
+from bot.pipeline.schema import Finding, holds_expression, nearest, shown
+
+FUNCTIONS = (
+    "warehouse",
+    "commitFrom",
+    "imageFrom",
+    "chartFrom",
+    "artifactFrom",
+    "secret",
+    "sharedSecret",
+    "configMap",
+    "sharedConfigMap",
+    "freightMetadata",
+    "stageMetadata",
+    "freightStatus",
+    "success",
+    "failure",
+    "always",
+    "status",
+    "semverDiff",
+    "semverParse",
+    "quote",
+    "unsafeQuote",
+    "asYAML",
+    "asJSON",
+)
+"""Every function that a template may call besides those of the expression language itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Names that expressions at one place may use; None where they are not known and nothing is checked.
+
+    `outputs` are aliases of the whole promotion, `task_outputs` those of the task around; `later` are aliases of
+    steps that have not run by then.
+    """
+
+    variables: Collection[str] | None = None
+    outputs: Collection[str] | None = None
+    task_outputs: Collection[str] | None = None
+    later: Collection[str] = field(default=())
+    warehouses: Collection[str] | None = None
+
+
+def find_texts(value: Json, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every text of a value that holds an expression, with its path."""
+    match value:
+        case str():
+            if holds_expression(value):
+                yield path, value
+        case list():
+            for index, item in enumerate(value):
+                yield from find_texts(item, (*path, index))
+        case dict():
+            for key, item in value.items():
+                yield from find_texts(item, (*path, key))
+        case _:
+            return
+
+
+def check_templates(value: Json, path: Path, known: Known) -> Iterator[Finding]:
+    """What is wrong with the expressions of all texts in a value that stands at a path."""
+    for where, text in find_texts(value, path):
+        try:
+            references = list_references(text)
+        except ExpressionError as error:
+            yield Finding(where, f"the expression cannot be read: {error}")
+            continue
+        for message, severity in _judge(references, known):
+            yield Finding(where, message, severity)
+
+
+def check_bare_expression(text: str, path: Path) -> Iterator[Finding]:
+    """What is wrong with an expression that is written without delimiters."""
+    if not text.strip():
+        return
+    try:
+        compile_expression(text)
+    except ExpressionError as error:
+        yield Finding(path, f"the expression cannot be read: {error}")
+
+
+def _judge(found: References, known: Known) -> Iterator[tuple[str, Severity]]:
+    for name in sorted(found.functions - set(FUNCTIONS)):
+        yield f"there is no function {name}(){nearest(name, FUNCTIONS)}", Severity.ERROR
+    yield from _missing(found.outputs, known.outputs, "outputs", "step", Severity.ERROR)
+    yield from _missing(
+        found.task_outputs, known.task_outputs, "task.outputs", "step of the task", Severity.ERROR
+    )
+    yield from _missing(found.variables, known.variables, "vars", "variable", Severity.WARNING)
+    for alias in sorted((found.outputs | found.task_outputs) & set(known.later)):
+        yield f"step {shown(alias)} has not run by then, so it has no outputs yet", Severity.WARNING
+    if known.warehouses is not None:
+        for function, argument in sorted(found.calls, key=str):
+            if function == "warehouse" and argument is not None and argument not in known.warehouses:
+                hint = nearest(argument, known.warehouses)
+                yield f"the Stage asks for no Freight of a Warehouse {shown(argument)}{hint}", Severity.ERROR
+
+
+def _missing(
+    used: Collection[str], known: Collection[str] | None, where: str, what: str, severity: Severity
+) -> Iterator[tuple[str, Severity]]:
+    if known is not None:
+        for name in sorted(set(used) - set(known)):
+            yield f"{where} names a {what} {shown(name)} that does not exist{nearest(name, known)}", severity

@@ -1,0 +1,157 @@
+"""What is wrong with steps before they ever run: kinds, configurations, expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bot.domain.model import PromotionTask, Stage, Step, Variable
+from bot.domain.problems import Severity
+from bot.domain.tasks import SEPARATOR, default_alias
+from bot.domain.values import Json
+from bot.pipeline.expression_checks import Known, check_bare_expression, check_templates
+from bot.pipeline.reader import Path
+from bot.pipeline.schema import Finding, JsonSchema, check, nearest, shown
+from bot.pipeline.step_schemas import STEP_SCHEMAS
+
+STAGE_STEPS: Path = ("spec", "promotionTemplate", "spec", "steps")
+TASK_STEPS: Path = ("spec", "steps")
+_BARE = frozenset({"successExpression", "failureExpression", "errorExpression", "fromExpression"})
+"""Keys of step configurations whose text is an expression without delimiters."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepKinds:
+    """The step kinds that can be carried out, and the names of custom ones, which cannot."""
+
+    schemas: Mapping[str, JsonSchema]
+    custom: Collection[str] = field(default=())
+
+    def check(self, step: Step, path: Path) -> Iterator[Finding]:
+        """What is wrong with a step's kind and configuration."""
+        schema = self.schemas.get(step.uses)
+        if schema is None:
+            yield Finding((*path, "uses"), self.explain(step.uses))
+            return
+        config: Json = dict(step.config)
+        for finding in check(config, schema, expressions=True):
+            yield replace(finding, path=(*path, "config", *finding.path))
+        for where, text in _bare_expressions(config, (*path, "config")):
+            yield from check_bare_expression(text, where)
+
+    def explain(self, uses: str) -> str:
+        """Why a step kind cannot be carried out."""
+        if uses in self.custom:
+            return (
+                f"{shown(uses)} is a CustomPromotionStep, which runs a container; containers are not run here"
+            )
+        if uses in STEP_SCHEMAS:
+            return f"the step {shown(uses)} is Kargo's, but cannot be carried out here"
+        return f"there is no step {shown(uses)}{nearest(uses, self.schemas)}"
+
+
+def _bare_expressions(value: Json, path: Path) -> Iterator[tuple[Path, str]]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                if key in _BARE and isinstance(item, str) and "${" not in item:
+                    yield (*path, key), item
+                else:
+                    yield from _bare_expressions(item, (*path, key))
+        case list():
+            for index, item in enumerate(value):
+                yield from _bare_expressions(item, (*path, index))
+        case _:
+            return
+
+
+def check_expressions(step: Step, path: Path, known: Known) -> Iterator[Finding]:
+    """What is wrong with the expressions of one step."""
+    yield from check_templates(step.condition, (*path, "if"), known)
+    if step.condition and "${" not in step.condition:
+        message = "a condition without ${{ }} is text, never true; write it as ${{ ... }}"
+        yield Finding((*path, "if"), message)
+    for index, variable in enumerate(step.variables):
+        yield from check_templates(variable.value, (*path, "vars", index, "value"), known)
+    yield from check_templates(dict(step.config), (*path, "config"), known)
+
+
+def check_variables(variables: Sequence[Variable], path: Path, known: Known) -> Iterator[Finding]:
+    """What is wrong with the expressions of a list of variables; outputs do not exist there."""
+    for index, variable in enumerate(variables):
+        yield from check_templates(variable.value, (*path, index, "value"), known)
+
+
+# -- Stages and tasks ----------------------------------------------------------------------------------------------
+
+
+def stage_aliases(stage: Stage, tasks: Mapping[tuple[str, str], PromotionTask]) -> list[tuple[str, ...]]:
+    """For each step as written, the aliases that its outputs have: one, or those of the task's steps and its own."""
+    found: list[tuple[str, ...]] = []
+    steps = stage.template.steps if stage.template is not None else ()
+    for index, step in enumerate(steps):
+        alias = step.alias or default_alias(step, index)
+        task = tasks.get((step.task.kind, step.task.name)) if step.task is not None else None
+        inner = task_aliases(task) if task is not None else ()
+        found.append((alias, *(f"{alias}{SEPARATOR}{name}" for name in inner)))
+    return found
+
+
+def task_aliases(task: PromotionTask) -> tuple[str, ...]:
+    """The aliases of a task's steps, without the task's own."""
+    return tuple(step.alias or default_alias(step, index) for index, step in enumerate(task.steps))
+
+
+def check_stage_steps(
+    stage: Stage, tasks: Mapping[tuple[str, str], PromotionTask], kinds: StepKinds
+) -> Iterator[Finding]:
+    """What is wrong with the steps of a Stage as they are written there; its tasks are checked apart."""
+    if stage.template is None:
+        return
+    warehouses = [request.origin.name for request in stage.requested_freight]
+    variables = [item.name for item in (*stage.variables, *stage.template.variables)]
+    yield from check_variables(stage.variables, ("spec", "vars"), Known(variables, (), (), (), warehouses))
+    path: Path = ("spec", "promotionTemplate", "spec", "vars")
+    yield from check_variables(stage.template.variables, path, Known(variables, (), (), (), warehouses))
+    aliases = stage_aliases(stage, tasks)
+    complete = all(
+        step.task is None or (step.task.kind, step.task.name) in tasks for step in stage.template.steps
+    )
+    for index, step in enumerate(stage.template.steps):
+        known = Known(
+            variables=[*variables, *(item.name for item in step.variables)],
+            outputs=[name for names in aliases for name in names] if complete else None,
+            task_outputs=(),
+            later=[name for names in aliases[index:] for name in names],
+            warehouses=warehouses,
+        )
+        where: Path = (*STAGE_STEPS, index)
+        if step.task is None:
+            yield from kinds.check(step, where)
+        yield from check_expressions(step, where, known)
+
+
+def check_task_steps(task: PromotionTask, kinds: StepKinds) -> Iterator[Finding]:
+    """What is wrong with a task by itself, whichever Stage uses it."""
+    aliases = task_aliases(task)
+    yield from check_variables(task.variables, ("spec", "vars"), Known(task_outputs=()))
+    for index, step in enumerate(task.steps):
+        path: Path = (*TASK_STEPS, index)
+        yield from kinds.check(step, path)
+        known = Known(task_outputs=aliases, later=aliases[index:])
+        yield from check_expressions(step, path, known)
+
+
+def check_task_in_stage(
+    task: PromotionTask, stage: Stage, step: Step, outputs: Collection[str] | None
+) -> Iterator[Finding]:
+    """What is wrong with a task's expressions where this step of this Stage uses it."""
+    template = stage.template.variables if stage.template is not None else ()
+    names = [item.name for item in (*stage.variables, *template, *task.variables, *step.variables)]
+    warehouses = [request.origin.name for request in stage.requested_freight]
+    for index, inner in enumerate(task.steps):
+        variables = [*names, *(item.name for item in inner.variables)]
+        known = Known(variables=variables, outputs=outputs, warehouses=warehouses)
+        for finding in check_expressions(inner, (*TASK_STEPS, index), known):
+            if finding.severity is Severity.ERROR or "vars names" in finding.message:
+                yield finding
