@@ -17,12 +17,13 @@ from types import ModuleType
 import pytest
 
 from bot.domain.values import Json
-from tests.conformance import adapter_domain, adapter_editors, adapter_expressions
+from tests.conformance import adapter_domain, adapter_editors, adapter_expressions, adapter_pipeline
 
 ADAPTERS: list[ModuleType] = [
     adapter_domain,
     adapter_editors,
     adapter_expressions,
+    adapter_pipeline,
 ]
 
 Case = dict[str, Json]
