@@ -88,7 +88,7 @@ class GitHubApp:
         """The App's id with that of its bot account; any repository where it is installed will do."""
         return AppIdentity(self._settings.app_id, await self._comments.bot_user_id(repository))
 
-    async def token_for(self, url: str, *, write: bool = False) -> str | None:
+    async def token_for(self, url: str, *, write: bool = True) -> str | None:
         """A token for git with contents read or write on that repository alone, valid for five more minutes at least.
 
         None if the address is not on this GitHub, or the App is not installed there: then git goes without.
