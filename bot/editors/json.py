@@ -119,7 +119,7 @@ def _update_one(text: str, update: Update) -> str:
         result = _build(parts, rendered) if blank else _write(text, parts, update.key, rendered)
     except RecursionError as error:
         raise EditError("this JSON is nested too deeply to be edited") from error
-    if not same_value(parse_json(result), _expected(before, parts, update)):
+    if not same_value(parse_json(result), _expected(before, parts, parse_json(rendered))):
         raise EditError(f"key {update.key!r} cannot be written without changing something else")
     return result
 
@@ -265,22 +265,22 @@ def _insert(text: str, at: int, members: list[_Member], values: list[str], name:
     return text[: last.end] + "".join(f",{gap}{entry}" for entry in entries) + text[last.end :]
 
 
-def _expected(held: Json, parts: list[_Part], update: Update) -> Json:
+def _expected(held: Json, parts: list[_Part], value: Json) -> Json:
     """The value that the new text must have, worked out without looking at text."""
     if not parts:
-        return update.value
+        return value
     part, rest = parts[0], parts[1:]
     position = part.index
     if not isinstance(held, list | dict):
         held = [] if position is not None else {}
     if isinstance(held, dict):
-        return {**held, part.text: _expected(held.get(part.text), rest, update)}
+        return {**held, part.text: _expected(held.get(part.text), rest, value)}
     if part.forced and part.text.isdigit():
         position = int(part.text)
     if position is None:
         position = len(held)
     padded = [*held, *[None] * (position + 1 - len(held))]
-    padded[position] = _expected(padded[position], rest, update)
+    padded[position] = _expected(padded[position], rest, value)
     return padded
 
 

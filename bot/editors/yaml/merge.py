@@ -63,9 +63,17 @@ def _lay_over(held: str, laid: str) -> str:
     merge = _Merge(below, above)
     merge.mapping(below.roots[0], above.roots[0], expected)
     result = merge.text()
-    if not same_value(build(after := _parse(result), after.roots[0]), expected):
+    if not _reads_as(result, expected):
         raise EditError("these files cannot be merged without changing a value; write the result out by hand")
     return bom + result
+
+
+def _reads_as(text: str, expected: Json) -> bool:
+    try:
+        stream = _parse(text)
+        return bool(stream.roots) and same_value(build(stream, stream.roots[0]), expected)
+    except EditError:
+        return False
 
 
 def _merge_values(held: Json, laid: Json) -> Json:
@@ -99,7 +107,7 @@ class _Merge:
         """The lower text with all edits made."""
         pieces: list[str] = []
         position = 0
-        for edit in sorted(self.edits, key=lambda each: each.start):
+        for edit in sorted(self.edits, key=lambda each: (each.start, each.end)):
             pieces += (self.below.text[position : edit.start], edit.text)
             position = edit.end
         return "".join(pieces) + self.below.text[position:]
