@@ -1,0 +1,1 @@
+"""The database: our own tables on SQLite or PostgreSQL."""

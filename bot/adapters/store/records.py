@@ -1,0 +1,306 @@
+"""Freight, Stages, Promotions, plans, the pipeline and the timeline: what is remembered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from sqlalchemy import Connection, Table, and_, delete, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from bot.adapters.store.database import Database, document, to_number, to_time
+from bot.adapters.store.tables import (
+    applied,
+    bundles,
+    discoveries,
+    events,
+    freight,
+    pipelines,
+    previews,
+    promotions,
+    stages,
+    steps,
+)
+from bot.domain.codec import decode
+from bot.domain.freight import Freight, FreightName, FreightStatus
+from bot.domain.identity import freight_alias
+from bot.domain.promotion import Promotion, PromotionId, StepRun
+from bot.domain.review import Preview
+from bot.domain.terraform import Output
+from bot.domain.values import Json
+from bot.ports import AppliedState, Event, StageRecord, Vault
+
+T = TypeVar("T")
+
+_SHORTEST_PREFIX = 7
+
+
+class Records:
+    """The part of the store that decisions rest on. `vault` seals previews, which hold what nobody else may read."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+
+    # -- Freight ---------------------------------------------------------------------------------------------------
+
+    async def add_freight(self, new: Freight) -> Freight | None:
+        def work(connection: Connection) -> Freight | None:
+            rows = connection.execute(
+                select(freight.c.name, freight.c.alias).where(freight.c.project == new.project)
+            ).all()
+            if any(row.name == new.name for row in rows):
+                return None
+            alias = freight_alias(new.name, {row.alias for row in rows})
+            added = replace(new, alias=alias)
+            connection.execute(
+                insert(freight).values(
+                    project=new.project,
+                    name=new.name,
+                    alias=alias,
+                    discovered_at=to_number(new.discovered_at),
+                    document=document(added),
+                    status=document(FreightStatus()),
+                )
+            )
+            return added
+
+        try:
+            return await self._database.run(work)
+        except IntegrityError:
+            # Another replica was first with the same Freight, or took the alias: look once more.
+            return await self._database.run(work)
+
+    async def list_freight(self, project: str) -> Sequence[tuple[Freight, FreightStatus]]:
+        query = select(freight).where(freight.c.project == project).order_by(freight.c.discovered_at)
+        rows = await self._database.run(lambda c: c.execute(query).all())
+        return [(_read(Freight, row.document), _read(FreightStatus, row.status)) for row in rows]
+
+    async def get_freight(self, project: str, name_or_alias: str) -> tuple[Freight, FreightStatus] | None:
+        exact = or_(freight.c.name == name_or_alias, freight.c.alias == name_or_alias)
+        query = select(freight).where(freight.c.project == project, exact)
+        rows = await self._database.run(lambda c: c.execute(query).all())
+        if not rows and len(name_or_alias) >= _SHORTEST_PREFIX and name_or_alias.isalnum():
+            prefix = select(freight).where(
+                freight.c.project == project, freight.c.name.startswith(name_or_alias)
+            )
+            rows = await self._database.run(lambda c: c.execute(prefix.limit(2)).all())
+        if len(rows) != 1:
+            return None
+        return _read(Freight, rows[0].document), _read(FreightStatus, rows[0].status)
+
+    async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None:
+        where = and_(freight.c.project == project, freight.c.name == name)
+        await self._database.run(
+            lambda c: c.execute(update(freight).where(where).values(status=document(status))).rowcount
+        )
+
+    # -- Stages ----------------------------------------------------------------------------------------------------
+
+    async def get_stage(self, project: str, stage: str) -> StageRecord:
+        query = select(stages.c.document).where(stages.c.project == project, stages.c.stage == stage)
+        text = await self._database.run(lambda c: c.scalar(query))
+        return _read(StageRecord, text) if text is not None else StageRecord(project, stage)
+
+    async def save_stage(self, record: StageRecord) -> None:
+        key = {"project": record.project, "stage": record.stage}
+        await self._put(stages, key, {"document": document(record)})
+
+    # -- Promotions ------------------------------------------------------------------------------------------------
+
+    async def create_promotion(self, promotion: Promotion) -> bool:
+        try:
+            await self._database.run(
+                lambda c: c.execute(insert(promotions).values(**_row(promotion))).rowcount
+            )
+        except IntegrityError:
+            return False
+        return True
+
+    async def get_promotion(self, promotion: PromotionId) -> Promotion | None:
+        query = select(promotions.c.document).where(promotions.c.id == promotion)
+        text = await self._database.run(lambda c: c.scalar(query))
+        return _read(Promotion, text) if text is not None else None
+
+    async def find_current_promotion(self, project: str, stage: str) -> Promotion | None:
+        query = select(promotions.c.document).where(
+            promotions.c.project == project, promotions.c.stage == stage, promotions.c.ended.is_(False)
+        )
+        text = await self._database.run(lambda c: c.scalar(query))
+        return _read(Promotion, text) if text is not None else None
+
+    async def list_unfinished_promotions(self) -> Sequence[Promotion]:
+        query = (
+            select(promotions.c.document)
+            .where(promotions.c.ended.is_(False))
+            .order_by(promotions.c.created_at)
+        )
+        return [_read(Promotion, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
+
+    async def list_promotions(self, project: str, stage: str, *, limit: int = 50) -> Sequence[Promotion]:
+        query = (
+            select(promotions.c.document)
+            .where(promotions.c.project == project, promotions.c.stage == stage)
+            .order_by(promotions.c.created_at.desc(), promotions.c.id.desc())
+            .limit(limit)
+        )
+        return [_read(Promotion, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
+
+    async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
+        query = (
+            select(promotions.c.document)
+            .where(promotions.c.url == _plain(url), promotions.c.pull == pull)
+            .order_by(promotions.c.created_at.desc(), promotions.c.id.desc())
+            .limit(1)
+        )
+        text = await self._database.run(lambda c: c.scalar(query))
+        return _read(Promotion, text) if text is not None else None
+
+    async def save_promotion(self, promotion: Promotion, *, expected: Promotion) -> bool:
+        where = and_(promotions.c.id == promotion.id, promotions.c.document == document(expected))
+        try:
+            changed = await self._database.run(
+                lambda c: c.execute(update(promotions).where(where).values(**_row(promotion))).rowcount
+            )
+        except IntegrityError:
+            # It would be a second unfinished promotion of its Stage.
+            return False
+        return changed == 1
+
+    async def save_preview(self, promotion: PromotionId, number: int, preview: Preview) -> None:
+        sealed = self._vault.seal(document(preview).encode(), f"preview/{promotion}/{number}")
+        await self._put(previews, {"promotion": promotion, "number": number}, {"sealed": sealed})
+
+    async def get_preview(self, promotion: PromotionId, number: int) -> Preview | None:
+        query = select(previews.c.sealed).where(
+            previews.c.promotion == promotion, previews.c.number == number
+        )
+        sealed = await self._database.run(lambda c: c.scalar(query))
+        if sealed is None:
+            return None
+        return _read(Preview, self._vault.open(sealed, f"preview/{promotion}/{number}").decode())
+
+    async def begin_step(self, promotion: PromotionId, run: StepRun) -> None:
+        await self._save_step(promotion, run)
+
+    async def finish_step(self, promotion: PromotionId, run: StepRun) -> None:
+        await self._save_step(promotion, run)
+
+    async def list_steps(self, promotion: PromotionId) -> Mapping[str, StepRun]:
+        query = select(steps.c.document).where(steps.c.promotion == promotion).order_by(steps.c.attempt)
+        runs = [_read(StepRun, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
+        return {run.alias: run for run in runs}
+
+    async def add_event(self, event: Event) -> None:
+        row = {
+            "at": to_number(event.at),
+            "project": event.project,
+            "stage": event.stage,
+            "promotion": event.promotion,
+            "kind": event.kind,
+            "message": event.message,
+        }
+        await self._database.run(lambda c: c.execute(insert(events).values(**row)).rowcount)
+
+    async def list_events(
+        self, *, project: str = "", promotion: str = "", limit: int = 200
+    ) -> Sequence[Event]:
+        query = select(events).order_by(events.c.seq.desc()).limit(limit)
+        if project:
+            query = query.where(events.c.project == project)
+        if promotion:
+            query = query.where(events.c.promotion == promotion)
+        rows = await self._database.run(lambda c: c.execute(query).all())
+        return [Event(to_time(r.at), r.project, r.stage, r.promotion, r.kind, r.message) for r in rows]
+
+    # -- plans -----------------------------------------------------------------------------------------------------
+
+    async def keep_bundle(self, promotion: PromotionId, name: str, sealed: bytes) -> None:
+        await self._put(bundles, {"promotion": promotion, "name": name}, {"sealed": sealed})
+
+    async def get_bundle(self, promotion: PromotionId, name: str) -> bytes | None:
+        query = select(bundles.c.sealed).where(bundles.c.promotion == promotion, bundles.c.name == name)
+        return await self._database.run(lambda c: c.scalar(query))
+
+    async def drop_bundles(self, promotion: PromotionId) -> None:
+        gone = delete(bundles).where(bundles.c.promotion == promotion)
+        await self._database.run(lambda c: c.execute(gone).rowcount)
+
+    async def find_applied(self, state: str) -> AppliedState | None:
+        query = select(applied.c.document).where(applied.c.state == state)
+        text = await self._database.run(lambda c: c.scalar(query))
+        return _read(AppliedState, text) if text is not None else None
+
+    async def record_applied(self, record: AppliedState) -> None:
+        await self._put(applied, {"state": record.state}, {"document": document(record)})
+
+    async def record_outputs(self, state: str, outputs: Mapping[str, Output]) -> None:
+        known = await self.find_applied(state)
+        if known is not None:
+            await self.record_applied(replace(known, outputs=dict(outputs)))
+
+    # -- pipeline and discoveries ------------------------------------------------------------------------------------
+
+    async def save_pipeline(self, revision: str, files: Mapping[str, str]) -> None:
+        values = {"revision": revision, "files": json.dumps(dict(files), sort_keys=True)}
+        await self._put(pipelines, {"id": 1}, values)
+
+    async def get_pipeline(self) -> tuple[str, Mapping[str, str]] | None:
+        row = await self._database.run(lambda c: c.execute(select(pipelines)).first())
+        return (row.revision, json.loads(row.files)) if row is not None else None
+
+    async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None:
+        values = {"found": json.dumps(found), "at": to_number(at)}
+        await self._put(discoveries, {"project": project, "warehouse": warehouse}, values)
+
+    async def get_discovery(self, project: str, warehouse: str) -> tuple[Json, datetime] | None:
+        query = select(discoveries).where(
+            discoveries.c.project == project, discoveries.c.warehouse == warehouse
+        )
+        row = await self._database.run(lambda c: c.execute(query).first())
+        return (json.loads(row.found), to_time(row.at)) if row is not None else None
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    async def _save_step(self, promotion: PromotionId, run: StepRun) -> None:
+        key = {"promotion": promotion, "alias": run.alias, "attempt": run.attempt}
+        await self._put(steps, key, {"document": document(run)})
+
+    async def _put(self, table: Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
+        """Insert a row, or replace the one that has its key."""
+
+        def work(connection: Connection) -> None:
+            where = and_(*(table.c[name] == value for name, value in key.items()))
+            if connection.execute(update(table).where(where).values(**values)).rowcount == 0:
+                connection.execute(insert(table).values(**key, **values))
+
+        try:
+            await self._database.run(work)
+        except IntegrityError:
+            # Another replica inserted the row between our update and our insert.
+            await self._database.run(work)
+
+
+def _row(promotion: Promotion) -> dict[str, object]:
+    return {
+        "id": promotion.id,
+        "project": promotion.project,
+        "stage": promotion.stage,
+        "ended": promotion.state.ended,
+        "created_at": to_number(promotion.created_at),
+        "url": _plain(promotion.target.url) if promotion.target is not None else "",
+        "pull": promotion.pull,
+        "document": document(promotion),
+    }
+
+
+def _plain(url: str) -> str:
+    """An address as it is searched by: case and the ending do not matter."""
+    return url.lower().removesuffix("/").removesuffix(".git")
+
+
+def _read(kind: type[T], text: str) -> T:
+    return decode(kind, json.loads(text))
