@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from dataclasses import dataclass, field
@@ -54,10 +55,8 @@ class Looks:
         while True:
             await self.intake.drain()
             await self.dispatch(running)
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.nudged.wait(), timeout=self.pause)
-            except TimeoutError:
-                pass
             self.nudged.clear()
 
     async def dispatch(self, running: engine.Engine) -> int:
