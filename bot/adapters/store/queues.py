@@ -46,6 +46,8 @@ class Queues:
             for delivery, answer in batch:
                 if not answer.done():
                     answer.set_result(delivery.id in fresh)
+                # A twin in the same commit is no longer the first.
+                fresh.discard(delivery.id)
 
     async def get_delivery(self, delivery_id: str) -> Delivery | None:
         query = select(deliveries).where(deliveries.c.id == delivery_id)
