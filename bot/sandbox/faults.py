@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bot.sandbox.serving import is_same_origin
+
 CONTROL = "/_sandbox/"
 """Paths that no fault touches, so that a fault can be switched off again."""
 
@@ -101,6 +103,8 @@ class FaultGate(Generic[F]):
 
     async def endpoint(self, request: Request) -> Response:
         """`GET` shows the switches, `POST` sets them (those not named are off), `DELETE` clears them."""
+        if not is_same_origin(request):
+            return JSONResponse({"message": "faults are not for other sites' pages"}, status_code=403)
         if request.method == "POST":
             try:
                 self.faults = read_faults(type(self._faults), await request.json())

@@ -104,8 +104,11 @@ class Api:
         return JSONResponse({"metadata": version, "items": [tracked.app for tracked in found]})
 
     async def _stream(self, request: Request) -> Response:
-        caller = self._accounts.identify(request)
-        selection = Selection.read(request.query_params)
+        try:
+            caller = self._accounts.identify(request)
+            selection = Selection.read(request.query_params)
+        except ApiError as error:
+            return error.stream_response()
 
         def shows(tracked: Tracked) -> bool:
             return selection.matches(tracked) and self._may_get(caller, tracked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from http import HTTPStatus
 from typing import Final
 
 from starlette.responses import JSONResponse
@@ -46,6 +47,14 @@ class ApiError(Exception):
     def response(self) -> JSONResponse:
         """The answer, with the gateway's body."""
         return _body(_STATUS[self.code], self.code, self.message)
+
+    def stream_response(self) -> JSONResponse:
+        """The answer to a request for a stream, whose errors have a shape of their own."""
+        status = _STATUS[self.code]
+        error = {"grpc_code": int(self.code), "http_code": status, "message": self.message}
+        return JSONResponse(
+            {"error": {**error, "http_status": HTTPStatus(status).phrase}}, status_code=status
+        )
 
 
 def unavailable(status: int) -> JSONResponse:

@@ -44,8 +44,13 @@ class Storage:
 
     def repositories(self) -> list[str]:
         """Repositories that hold a manifest, sorted."""
-        found = self._repositories.rglob("_manifests")
-        return sorted(folder.parent.relative_to(self._repositories).as_posix() for folder in found)
+        found = []
+        for folder, folders, _ in os.walk(self._repositories):
+            if "_manifests" in folders:
+                found.append(Path(folder).relative_to(self._repositories).as_posix())
+            # What a repository holds is not walked: it may be many thousand tags.
+            folders[:] = [name for name in folders if not name.startswith("_")]
+        return sorted(found)
 
     def exists(self, repository: str) -> bool:
         """Whether anything was ever pushed to the repository."""
@@ -116,7 +121,7 @@ class Storage:
         """A manifest by tag or digest; NAME_UNKNOWN or MANIFEST_UNKNOWN."""
         if not self.exists(repository):
             raise RegistryError(Code.NAME_UNKNOWN, "repository name not known to registry", name=repository)
-        digest = reference if DIGEST.fullmatch(reference) else self.tags(repository).get(reference, "")
+        digest = reference if DIGEST.fullmatch(reference) else self._tagged(repository, reference)
         file = self._folder(repository) / "_manifests" / digest.removeprefix("sha256:")
         if not digest or not file.is_file():
             raise RegistryError(
@@ -160,6 +165,10 @@ class Storage:
         """Digest by tag."""
         folder = self._folder(repository) / "_tags"
         return {tag: (folder / tag).read_text() for tag in self.tag_names(repository)}
+
+    def _tagged(self, repository: str, tag: str) -> str:
+        file = self._folder(repository) / "_tags" / tag
+        return file.read_text() if TAG.fullmatch(tag) and file.exists() else ""
 
     def _folder(self, repository: str) -> Path:
         if not NAME.fullmatch(repository) or len(repository) > 255:

@@ -16,6 +16,7 @@ import pytest
 
 from bot.sandbox.argocd import ArgoCD, ArgoFaults, Timing
 from bot.sandbox.serving import Listener
+from tests.contract.argocd import check_definition
 from tests.sandbox.argocd.conftest import FAST, URL, Repo, open_client, phase, until, values
 
 DEV = "/api/v1/applications/otel-app-dev"
@@ -319,6 +320,18 @@ class TestLists:
         assert seen[0] == ("ADDED", "otel-app-dev", "Synced")
         assert seen[-1] == ("MODIFIED", "otel-app-dev", "OutOfSync")
         await listener.stop()
+
+    async def test_a_refused_stream_has_an_error_of_its_own_shape(self, argocd: ArgoCD) -> None:
+        async with open_client(argocd, None) as stranger:
+            answer = await stranger.get("/api/v1/stream/applications", params={"name": "otel-app-dev"})
+        error = {
+            "grpc_code": 16,
+            "http_code": 401,
+            "message": "no session information",
+            "http_status": "Unauthorized",
+        }
+        assert (answer.status_code, answer.json()) == (401, {"error": error})
+        check_definition("runtimeStreamError", error)
 
     async def test_an_unknown_path_has_the_gateways_body(
         self, client: httpx.AsyncClient, argocd: ArgoCD

@@ -167,6 +167,12 @@ class TestFaults:
         assert (first.status_code, first.headers["retry-after"]) == (429, "2")
         assert (await client.get("/state/acme/dev")).status_code == 404
 
+    async def test_another_sites_page_may_not_set_them(self, client: httpx.AsyncClient, cloud: Cloud) -> None:
+        headers = {"Origin": "https://elsewhere.example", "Content-Type": "text/plain"}
+        answer = await client.post("/_sandbox/faults", content=b'{"down": true}', headers=headers)
+        assert answer.status_code == 403
+        assert cloud.faults == CloudFaults()
+
     async def test_the_switches_can_be_read_and_cleared(self, client: httpx.AsyncClient) -> None:
         await client.post("/_sandbox/faults", json={"down": True, "slow": 0})
         assert (await client.get("/_sandbox/faults")).json()["down"] is True
