@@ -22,11 +22,17 @@ class Progress:
     statuses: dict[str, StepStatus | None] = field(default_factory=dict)
     tolerated: set[str] = field(default_factory=set)
     """Aliases whose failure does not count."""
+    uncertain: set[str] = field(default_factory=set)
+    """Aliases that may run or not."""
     failed: bool = False
 
-    def record(self, step: Step, status: StepStatus | None, output: Value) -> None:
+    def record(
+        self, step: Step, status: StepStatus | None, output: Value, *, uncertain: bool = False
+    ) -> None:
         """Remember one step; outputs of `compose-output` also appear under the task's alias."""
         self.statuses[step.alias] = status
+        if uncertain:
+            self.uncertain.add(step.alias)
         self.outputs[step.alias] = output
         if step.continue_on_error:
             self.tolerated.add(step.alias)

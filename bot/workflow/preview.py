@@ -154,7 +154,12 @@ class _Walk:
         for index, step in enumerate(self.promotion.steps):
             report = await self._report(index, step)
             self.reports.append(report)
-            self.progress.record(step, report.status, _outputs(report))
+            # A failure that is shown beside the rest is walked on from as if it were mended.
+            status = (
+                None if report.status is StepStatus.FAILED and not report.continue_on_error else report.status
+            )
+            conditional = report.presence is Presence.CONDITIONAL
+            self.progress.record(step, status, _outputs(report), uncertain=conditional)
 
     async def _report(self, index: int, step: Step) -> StepReport:
         blank = self._blank(index, step)

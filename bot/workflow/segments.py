@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -59,7 +59,7 @@ class Worker:
     github: GitHub
     clock: Clock
     configuration: Configuration
-    evaluator: Callable[[Promotion], Evaluator]
+    evaluator: Callable[[Promotion], Awaitable[Evaluator]]
 
     async def run(self, promotion_id: PromotionId, segment: int) -> None:
         """Do one segment; a segment that is no longer the row's does nothing."""
@@ -122,7 +122,7 @@ class Worker:
         base = await self._branch_base(promotion)
         if isinstance(base, Conflicted):
             return await self._conflicted(promotion, base)
-        preview = await self.previewer.preview(promotion, policy, self.evaluator(promotion), base)
+        preview = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         number = promotion.preview + 1
         await self.store.save_preview(promotion.id, number, preview)
         promotion = replace(promotion, preview=number, wake_at=None)
@@ -245,7 +245,7 @@ class Worker:
         """Walk, and stay with a step that will be done soon."""
         left = _IN_SEGMENT
         while True:
-            outcome = await self.fulfiller.fulfil(task, self.evaluator(task.promotion))
+            outcome = await self.fulfiller.fulfil(task, await self.evaluator(task.promotion))
             if not isinstance(outcome, Waiting) or outcome.retry_after > left:
                 return outcome
             left -= max(outcome.retry_after, 0.2)
@@ -267,7 +267,7 @@ class Worker:
             return preview
         commit = await self.git.read_commit(url, merge)
         base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge)
-        again = await self.previewer.preview(promotion, policy, self.evaluator(promotion), base)
+        again = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if again.digest == preview.digest:
             return again
         number = promotion.preview + 1

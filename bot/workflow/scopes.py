@@ -1,0 +1,159 @@
+"""The expressions of one Promotion, fed with the facts that they may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bot.domain.freight import FreightStatus
+from bot.domain.model import Step
+from bot.domain.promotion import Promotion, StepStatus
+from bot.domain.values import Unknown, Value
+from bot.expressions.errors import ExpressionError
+from bot.expressions.facts import DataFacts, FreightFacts, PromotionFacts, SecretData, StepFacts, StepMeta
+from bot.expressions.scopes import StepExpressions, decide_run, evaluate_config
+from bot.ports import Secrets, Store, TerminalError
+from bot.workflow.configuration import Configuration
+from bot.workflow.evaluation import Progress
+
+_SHARED = "kargo-shared-resources"
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionEvaluator:
+    """Evaluates the steps of one Promotion.
+
+    `now()` is the time at which the Promotion was made, before and after the merge alike: so what a reviewer sees is
+    what is done.
+    """
+
+    promotion: Promotion
+    facts: PromotionFacts
+
+    def condition(self, step: Step, progress: Progress) -> bool | Unknown:
+        """Whether a step runs."""
+        if progress.failed and not step.condition:
+            return False
+        try:
+            return decide_run(self.facts, _step_facts(step, progress), self._texts(step))
+        except ExpressionError as error:
+            raise TerminalError(f"the condition of {step.alias}: {error}") from error
+
+    def config(self, step: Step, progress: Progress) -> Value:
+        """A step's config, evaluated."""
+        try:
+            return evaluate_config(self.facts, _step_facts(step, progress), self._texts(step))
+        except ExpressionError as error:
+            raise TerminalError(f"the config of {step.alias}: {error}") from error
+
+    def _texts(self, step: Step) -> StepExpressions:
+        return StepExpressions(
+            variables=self.promotion.variables,
+            step_variables=step.variables,
+            condition=step.condition,
+            config=step.config,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluators:
+    """Makes the evaluator of a Promotion from what is known now. `page` is the bot's own address."""
+
+    configuration: Configuration
+    store: Store
+    secrets: Secrets
+    page: str
+
+    async def of(self, promotion: Promotion) -> PromotionEvaluator:
+        """The evaluator of one Promotion."""
+        pipeline, project = self.configuration.pipeline, promotion.project
+        stage = self.configuration.stage(project, promotion.stage)
+        known = await self.store.list_freight(project)
+        statuses: dict[str, FreightStatus] = {freight.name: status for freight, status in known}
+        facts = PromotionFacts(
+            project=project,
+            stage=promotion.stage,
+            promotion=promotion.id,
+            actor=promotion.actor,
+            rollback=promotion.rollback,
+            ui_base_url=self.page,
+            freight_name=promotion.freight.name,
+            freight_alias=promotion.freight.alias,
+            freight_origin=promotion.freight.origin.name,
+            freight=FreightFacts(
+                requests=stage.requested_freight if stage is not None else (),
+                warehouses={
+                    name: house for (owner, name), house in pipeline.warehouses.items() if owner == project
+                },
+                freight=promotion.collection,
+            ),
+            data=DataFacts(
+                secrets=_SecretsOf(self.secrets, project),
+                shared_secrets=_SecretsOf(self.secrets, _SHARED),
+                config_maps=_ConfigMapsOf(self.secrets, project),
+                shared_config_maps=_ConfigMapsOf(self.secrets, _SHARED),
+                freight=statuses,
+                stage_metadata=await self._metadata(project),
+            ),
+            now=promotion.created_at,
+        )
+        return PromotionEvaluator(promotion, facts)
+
+    async def _metadata(self, project: str) -> Mapping[str, Mapping[str, Value]]:
+        names = [stage.metadata.name for stage in self.configuration.stages_in_order(project)]
+        return {name: dict((await self.store.get_stage(project, name)).metadata) for name in names}
+
+
+def _step_facts(step: Step, progress: Progress) -> StepFacts:
+    metas = tuple(_meta(alias, status, progress) for alias, status in progress.statuses.items())
+    return StepFacts(alias=step.alias, outputs=progress.outputs, metas=metas)
+
+
+def _meta(alias: str, status: StepStatus | None, progress: Progress) -> StepMeta:
+    tolerated = alias in progress.tolerated
+    if status is not None:
+        return StepMeta(alias, status.value, continue_on_error=tolerated)
+    if tolerated or alias in progress.uncertain:
+        return StepMeta(alias, Unknown(f"known after step: {alias}"), continue_on_error=tolerated)
+    # It must succeed, or what comes after it is never reached.
+    return StepMeta(alias, StepStatus.SUCCEEDED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _SecretsOf(Mapping[str, SecretData]):
+    """The Secrets of a project, read only when an expression names them."""
+
+    secrets: Secrets
+    project: str
+
+    def __getitem__(self, name: str) -> SecretData:
+        found = self.secrets.secret(self.project, name)
+        if found is None:
+            raise KeyError(name)
+        return SecretData(found, generic=True)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _ConfigMapsOf(Mapping[str, Mapping[str, str]]):
+    """The ConfigMaps of a project, read only when an expression names them."""
+
+    secrets: Secrets
+    project: str
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        found = self.secrets.config_map(self.project, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
