@@ -12,7 +12,7 @@ from tests.adapters.git_server import GitServer, commit_files, serve_git
 from tests.steps.bench import Bench
 
 VALUES = 'image:\n  tag: "1.0.0" # the version\nenv:\n  LAMBDA_URL: https://old.example\n'
-TFVARS = 'fn__image = "app:1.0.0"\noutput_lambda_url = id(fn)\noutput_name = otel\n'
+TFVARS = 'fn__image = "app:1.0.0"\noutput_lambda_url = id(fn)\noutput_name = "otel"\n'
 MAIN = 'terraform {\n  backend "http" {}\n}\n\nresource "toy_thing" "fn" {}\n'
 
 
