@@ -145,8 +145,6 @@ def update_toml(text: str, updates: Sequence[Update]) -> str:
     key the last counts. A key that is missing or holds a table or list, a null and text that is no TOML raise
     EditError.
     """
-    if not updates:
-        return text
     bom, body = (BOM, text[1:]) if text.startswith(BOM) else ("", text)
     before = _parse(body)
     scanner = _scan(body)

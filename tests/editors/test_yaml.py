@@ -156,8 +156,10 @@ def test_several_updates_at_once_and_the_last_of_one_key_counts() -> None:
     assert update_yaml(text, updates) == "a: 3 # x\nb: [1, 5]\nc: z\n"
 
 
-def test_no_update_leaves_even_broken_text_alone() -> None:
-    assert update_yaml("a: [", []) == "a: ["
+def test_no_update_leaves_the_text_but_for_its_last_end() -> None:
+    assert update_yaml("a: 1 # c", []) == "a: 1 # c\n"
+    with pytest.raises(EditError, match="no valid YAML"):
+        update_yaml("a: [", [])
 
 
 def test_one_bad_update_of_several_changes_nothing() -> None:

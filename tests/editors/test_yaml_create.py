@@ -60,6 +60,12 @@ from bot.editors.yaml import YamlUpdate, merge_yaml, update_yaml
         ),
         pytest.param("a: 1 # c\n", "a", 2, "a: 2 # c\n", id="what is there is replaced in place"),
         pytest.param("a: 1\n", "a.b.c", "v", "a: {b: {c: v}}\n", id="a scalar on the way gives way"),
+        pytest.param(
+            "x: &k {a: 1}\ny: *k\n", "y", "v", "x: &k {a: 1}\ny: v\n", id="an alias at the end is replaced"
+        ),
+        pytest.param(
+            "x: &k {a: 1}\ny: *k\n", "y.a", 2, "x: &k {a: 2}\ny: *k\n", id="one on the way leads on"
+        ),
         pytest.param("a: 1\n", "a\\.b", "v", "a: 1\na.b: v\n", id="a dot inside a name"),
         pytest.param("a: 1\n", "0", "v", 'a: 1\n"0": v\n', id="a number as name stays text"),
     ],
@@ -73,7 +79,9 @@ def test_creates_what_is_missing(text: str, key: str, value: Json, expected: str
     [
         pytest.param("a: [1]\n", "a.x", "'x' is no index", id="a name in a list"),
         pytest.param("a: [1]\n", "a.-2", "'-2' is no index", id="an index below -1"),
-        pytest.param("x: &k {a: 1}\ny: *k\n", "y.b", "through the alias", id="through an alias"),
+        pytest.param(
+            "x: &k {a: 1}\ny: *k\n", "y.b", "without changing something else", id="a new key through an alias"
+        ),
         pytest.param(
             "x: &k\n  a: 1\ny: *k\n", "x.b", "without changing something else", id="a mapping others share"
         ),
@@ -139,6 +147,11 @@ def test_merges(texts: list[str], expected: str) -> None:
         pytest.param(
             ["a: 1\n---\nb: 1\n", "a: 2\n"], "line 3: only files of one document", id="two documents"
         ),
+        pytest.param(
+            ["a: {b: 1}\n", "a: {b: [x]}\n"], "'a.b' one file holds a scalar, a later one a list", id="kinds"
+        ),
+        pytest.param(["a: 1\n", "- a\n"], "at the top one file holds a mapping", id="kinds at the top"),
+        pytest.param(["a: {b: 1}\n", "a: {$patch: delete}\n"], "'a' holds a \\$patch", id="a directive"),
         pytest.param(["a: 1\n", ":"], "no valid YAML", id="no YAML"),
         pytest.param(
             ["a: &x {k: 1}\nb: *x\n", "a: {k: 2}\n"],

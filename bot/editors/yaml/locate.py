@@ -25,8 +25,8 @@ class Place:
 def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
     """The node that the parts lead to in the first document, or the last one on the way with what is missing.
 
-    Aliases are entered only with `follow`, since writing through one would change another place. A key that
-    stands twice raises EditError: readers disagree about which one counts.
+    Aliases on the way are entered only with `follow`, since writing through one would change another place; one at
+    the end is returned as it is. A key that stands twice raises EditError: readers disagree about which counts.
     """
     if not stream.roots:
         return Place(-1, None, False, list(parts))
@@ -36,7 +36,7 @@ def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
         kind = stream.kinds[index]
         if kind is Kind.ALIAS:
             if not follow:
-                raise _through_alias(stream, index, parts)
+                raise through_alias(stream, index, join_key(parts))
             index = stream.targets[index]
             continue
         if kind is Kind.SCALAR:
@@ -46,10 +46,6 @@ def locate(stream: Stream, parts: list[str], *, follow: bool = False) -> Place:
         if step is None:
             return Place(index, key, flow, rest)
         key, index, rest = step
-    if stream.kinds[index] is Kind.ALIAS:
-        if not follow:
-            raise _through_alias(stream, index, parts)
-        index = stream.targets[index]
     return Place(index, key, flow, rest)
 
 
@@ -87,11 +83,11 @@ def _find_key(stream: Stream, index: int, name: str, parts: list[str]) -> tuple[
     return found
 
 
-def _through_alias(stream: Stream, index: int, parts: list[str]) -> EditError:
-    anchor = stream.targets[index]
+def through_alias(stream: Stream, index: int, key: str) -> EditError:
+    """The error for a key that leads through the alias at `index`."""
     return EditError(
-        f"key {join_key(parts)!r} leads through the alias *{stream.values[index]}; writing it would also"
-        f" change the anchor at line {stream.line(anchor)}; name that place or write the value out here",
+        f"key {key!r} leads through the alias *{stream.values[index]}; writing it would also change the anchor at"
+        f" line {stream.line(stream.targets[index])}; name that place or write the value out here",
         stream.line(index),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bot.domain.values import Json
 from bot.editors.errors import EditError
-from bot.editors.keys import same_value
+from bot.editors.keys import join_key, same_value
 from bot.editors.yaml.create import content_end, render_flow
 from bot.editors.yaml.scalars import render_scalar
 from bot.editors.yaml.stream import BOM, Kind, Stream, build, parse_stream
@@ -24,9 +24,9 @@ def merge_yaml(texts: Sequence[str]) -> str:
     document per text is understood. The result is read again and compared with the merged values; EditError says
     that it would differ, or which text is no YAML.
 
-    Differs from kyaml in two things: the later value keeps its own quotes and so its type (kyaml keeps the earlier
-    one's, which turns the number 2 over `"1"` into a string), and a mapping over a scalar or list replaces it
-    instead of being an error.
+    As in kyaml a mapping, a list and a scalar do not replace each other: that is an error. Differs from kyaml in
+    that the later value keeps its own quotes and so its type (kyaml keeps the earlier one's, which turns the number
+    2 over `"1"` into a string), and that its `$patch` directives are refused.
     """
     merged = ""
     for text in texts:
@@ -57,9 +57,9 @@ def _lay_over(held: str, laid: str) -> str:
         body += "\r\n" if "\r\n" in body else "\n"
     below, above = _parse(body), _parse(laid)
     old, new = build(below, below.roots[0]), build(above, above.roots[0])
-    if not (isinstance(old, dict) and isinstance(new, dict)):
+    expected = _merge_values(old, new, ())
+    if not isinstance(old, dict):
         return laid
-    expected = _merge_values(old, new)
     merge = _Merge(below, above)
     merge.mapping(below.roots[0], above.roots[0], expected)
     result = merge.text()
@@ -76,7 +76,14 @@ def _reads_as(text: str, expected: Json) -> bool:
         return False
 
 
-def _merge_values(held: Json, laid: Json) -> Json:
+def _merge_values(held: Json, laid: Json, path: tuple[str, ...]) -> Json:
+    if isinstance(laid, dict) and "$patch" in laid:
+        raise EditError(f"{join_key(path)!r} holds a $patch directive, which is not carried out here")
+    if held is not None and _kind(held) != _kind(laid):
+        where = repr(join_key(path)) if path else "the top"
+        raise EditError(
+            f"at {where} one file holds {_kind(held)}, a later one {_kind(laid)}; they cannot be merged"
+        )
     if not (isinstance(held, dict) and isinstance(laid, dict)):
         return laid
     merged = dict(held)
@@ -84,8 +91,14 @@ def _merge_values(held: Json, laid: Json) -> Json:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = _merge_values(merged.get(key), value)
+            merged[key] = _merge_values(merged.get(key), value, (*path, key))
     return merged
+
+
+def _kind(value: Json) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else "a scalar"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def line_of(text: str, key: str) -> int:
     place = locate(stream, parts, follow=True)
     if place.rest:
         raise not_found(stream, place, parts)
-    return stream.line(place.index)
+    return stream.line(stream.targets.get(place.index, place.index))
 
 
 def find_leaves(text: str) -> dict[KeyPath, Json]:

@@ -10,7 +10,7 @@ from bot.domain.values import Json
 from bot.editors.errors import EditError
 from bot.editors.keys import Update, is_scalar, split_key
 from bot.editors.yaml.create import create_value
-from bot.editors.yaml.locate import Place, locate, not_found
+from bot.editors.yaml.locate import Place, locate, not_found, through_alias
 from bot.editors.yaml.scalars import double_quoted, render_scalar
 from bot.editors.yaml.stream import BOM, STANDARD_TAGS, Kind, Stream, compare_streams, parse_stream
 
@@ -35,17 +35,16 @@ def update_yaml(text: str, updates: Sequence[Update], *, create: bool = False) -
     r"""The text with each key's value replaced, comments, quotes, anchors and line ends of all else kept.
 
     A key must lead to a scalar of the first document; `.0` and `[0]` name list items. Of two updates of one key
-    the last counts. With `create`, missing keys are added with their siblings' indentation, lists grow at `-1` or
-    past their end, and values may be lists and mappings. Anything that cannot be done without harm raises
-    EditError: aliases, keys that stand twice, private tags, a result that would be read as something else.
+    the last counts. With `create`, missing keys are added with their siblings' indentation, lists grow at `-1`
+    or past their end, values may be lists and mappings, an alias at the end of a key is replaced and one on the
+    way leads to its anchor. What cannot be done without harm raises EditError: aliases, keys that stand twice,
+    private tags, a result that would be read as something else.
 
     Kargo rewrites the rest of the line. Where that ruins data ours differs: comments behind the value stay, flow
     collections and block scalars stay whole, line ends and anchors stay, strings are quoted if any YAML reader
     would take them for another type (`yes`, `~`, `0x1F`, the empty string), numbers keep their digits. As in Kargo
     a quoted value becomes bare where that is safe, and a last line without end gets one.
     """
-    if not updates:
-        return text
     bom, body = (BOM, text[1:]) if text.startswith(BOM) else ("", text)
     if create:
         for update in updates:
@@ -54,7 +53,11 @@ def update_yaml(text: str, updates: Sequence[Update], *, create: bool = False) -
     stream = parse_stream(body)
     splices: dict[int, _Splice] = {}
     for update in updates:
-        splice = _plan(stream, split_key(update.key), update)
+        parts = split_key(update.key)
+        place = locate(stream, parts)
+        if place.rest:
+            raise not_found(stream, place, parts)
+        splice = _plan(stream, place, update)
         splices[splice.index] = splice
     return bom + _apply(stream, list(splices.values()))
 
@@ -62,22 +65,21 @@ def update_yaml(text: str, updates: Sequence[Update], *, create: bool = False) -
 def _create_one(body: str, update: Update) -> str:
     parts = split_key(update.key)
     stream = parse_stream(body)
-    place = locate(stream, parts)
+    place = locate(stream, parts, follow=True)
     is_there = place.index >= 0 and not place.rest and stream.kinds[place.index] is Kind.SCALAR
     if is_there and is_scalar(update.value):
-        return _apply(stream, [_plan(stream, parts, update)])
+        return _apply(stream, [_plan(stream, place, update)])
     return create_value(stream, parts, place, update.value)
 
 
-def _plan(stream: Stream, parts: list[str], update: Update) -> _Splice:
-    place = locate(stream, parts)
-    if place.rest:
-        raise not_found(stream, place, parts)
+def _plan(stream: Stream, place: Place, update: Update) -> _Splice:
     if not is_scalar(update.value):
         raise EditError(
             f"key {update.key!r}: the new value is a list or mapping; only scalars can be written here"
         )
     line = stream.line(place.index)
+    if stream.kinds[place.index] is Kind.ALIAS:
+        raise through_alias(stream, place.index, update.key)
     if stream.kinds[place.index] is not Kind.SCALAR:
         raise EditError(
             f"key {update.key!r} holds {stream.describe(place.index)}; only scalars are replaced", line
