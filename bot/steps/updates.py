@@ -74,7 +74,12 @@ async def read_text(step: str, path: str, context: StepContext) -> str | StepRes
 def refuse_edit(step: str, path: str, error: EditError, context: StepContext) -> StepResult:
     """The failure of an edit that the editor refused."""
     line = f", line {error.line}" if error.line else ""
-    return failed(context.alias, f"{step}: {path}{line}: {error.message}", path=path, line=error.line or 0)
+    return failed(
+        context.alias,
+        f"{step}: {path}{line}: {error.message}",
+        path=repository_path(path, context),
+        line=error.line or 0,
+    )
 
 
 def repository_path(path: str, context: StepContext) -> str:
