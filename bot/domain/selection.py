@@ -110,6 +110,8 @@ def order_image_tags(subscription: ImageSubscription, tags: Iterable[str]) -> tu
     """
     match subscription.strategy:
         case ImageSelectionStrategy.DIGEST:
+            if not subscription.constraint:
+                raise ValueError("the strategy Digest needs the tag to follow as constraint")
             return (subscription.constraint,) if subscription.constraint in set(tags) else ()
         case ImageSelectionStrategy.NEWEST_BUILD:
             return tuple(filter_tags(subscription, tags))
@@ -134,11 +136,16 @@ def keep_newest_builds(created: Mapping[str, datetime], limit: int) -> tuple[str
 
 
 def matches_platform(constraint: str, os: str, arch: str, variant: str = "") -> bool:
-    """Whether an image for this platform is what `os/arch[/variant]` asks for; no constraint takes every image."""
+    """Whether an image for this platform is what `os/arch[/variant]` asks for; no constraint takes every image.
+
+    Raises ValueError for a constraint of another form.
+    """
     if not constraint:
         return True
     wanted = constraint.split("/")
-    return [*wanted, ""][:3] == [os, arch, variant] if len(wanted) in {2, 3} else False
+    if len(wanted) not in {2, 3} or not all(wanted):
+        raise ValueError(f"{constraint!r} is no platform; write it like linux/amd64")
+    return [*wanted, ""][:3] == [os, arch, variant]
 
 
 def accepts_image_tag(subscription: ImageSubscription, tag: str) -> bool:

@@ -56,6 +56,8 @@ def inflate_steps(
 def _find(
     reference: TaskReference, tasks: Mapping[str, PromotionTask], cluster_tasks: Mapping[str, PromotionTask]
 ) -> PromotionTask:
+    if reference.kind not in {"", "PromotionTask", CLUSTER_TASK}:
+        raise TaskError(f"{reference.kind!r} is no kind of task")
     found = (cluster_tasks if reference.kind == CLUSTER_TASK else tasks).get(reference.name)
     if found is None:
         raise TaskError(f"{reference.kind or 'PromotionTask'} {reference.name!r} does not exist")

@@ -5,33 +5,35 @@ Such a Stage is loaded but not carried out, so its errors name it; the rest of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from bot.domain.availability import find_request
+from bot.domain.freight import FreightOrigin
 from bot.domain.model import (
-    GenericSubscription,
-    GitSubscription,
     Pipeline,
     ProjectConfig,
     PromotionTask,
     Stage,
     Step,
-    Warehouse,
 )
 from bot.domain.problems import ConfigProblem, Severity
 from bot.domain.tasks import CLUSTER_TASK, missing_inputs
-from bot.pipeline.expression_checks import Known, check_bare_expression, check_templates
+from bot.pipeline.expression_checks import Known, check_templates
 from bot.pipeline.reader import Path
 from bot.pipeline.resources import Resource
 from bot.pipeline.schema import Finding, JsonSchema, listed, nearest, shown
 from bot.pipeline.step_checks import (
     STAGE_STEPS,
+    TASK_STEPS,
     StepKinds,
+    check_config_shapes,
     check_stage_steps,
     check_task_in_stage,
     check_task_steps,
     stage_aliases,
 )
+from bot.pipeline.warehouse_checks import check_warehouse
 
 Tasks = Mapping[tuple[str, str], PromotionTask]
 """The tasks that a project's Stages may use, by kind and name."""
@@ -60,13 +62,13 @@ class _Checker:
     """What is wrong with each task by itself; the same for every Stage that uses it."""
 
     def run(self, kinds: StepKinds) -> None:
-        for (project, name), warehouse in self.pipeline.warehouses.items():
-            self.report(("Warehouse", project, name), _check_warehouse(warehouse))
+        self.check_warehouses()
         used: set[tuple[str, str, str]] = set()
         for (project, name), stage in self.pipeline.stages.items():
             key = ("Stage", project, name)
             tasks = self.tasks_of(project)
             self.report(key, self.check_sources(stage), stage=stage)
+            self.report(key, check_config_shapes(self.resources[key].spec, STAGE_STEPS), stage=stage)
             self.report(key, self.check_tasks(stage, tasks), stage=stage)
             self.report(key, check_stage_steps(stage, tasks, kinds), stage=stage)
             self.report(key, self.check_verification(stage), stage=stage)
@@ -113,6 +115,20 @@ class _Checker:
     def names(self, kind: str, project: str) -> list[str]:
         return [name for of, where, name in self.resources if of == kind and where == project]
 
+    def check_warehouses(self) -> None:
+        """What keeps a Warehouse from working concerns every Stage that asks for its Freight."""
+        for (project, name), warehouse in self.pipeline.warehouses.items():
+            findings = list(check_warehouse(warehouse))
+            asking = [
+                stage
+                for (of, _), stage in self.pipeline.stages.items()
+                if findings and of == project and find_request(stage, FreightOrigin(name)) is not None
+            ]
+            for stage in asking:
+                self.report(("Warehouse", project, name), findings, stage=stage)
+            if not asking:
+                self.report(("Warehouse", project, name), _as_warnings(findings))
+
     # -- Stages -------------------------------------------------------------------------------------------------
 
     def check_sources(self, stage: Stage) -> Iterator[Finding]:
@@ -123,11 +139,13 @@ class _Checker:
             if not self.exists("Warehouse", project, name):
                 hint = nearest(name, self.names("Warehouse", project))
                 yield Finding((*path, "origin", "name"), f"there is no Warehouse {shown(name)}{hint}")
-            warehouse = self.pipeline.warehouses.get((project, name))
-            if warehouse is not None:
-                yield from _check_subscriptions(warehouse, (*path, "origin", "name"))
-            for position, upstream in enumerate(request.sources.stages):
+            sources = request.sources
+            if not sources.direct and not sources.stages:
+                yield Finding((*path, "sources"), "give at least one source: direct: true, or stages")
+            for position, upstream in enumerate(sources.stages):
                 where: Path = (*path, "sources", "stages", position)
+                if upstream in sources.stages[:position]:
+                    yield Finding(where, f"Stage {shown(upstream)} stands here twice", Severity.WARNING)
                 if not self.exists("Stage", project, upstream):
                     hint = nearest(upstream, self.names("Stage", project))
                     yield Finding(where, f"there is no Stage {shown(upstream)}{hint}")
@@ -194,7 +212,8 @@ class _Checker:
                 continue
             key = (step.task.kind, task.metadata.namespace, task.metadata.name)
             if key not in self.task_findings:
-                self.task_findings[key] = list(check_task_steps(task, kinds))
+                shapes = check_config_shapes(self.resources[key].spec, TASK_STEPS)
+                self.task_findings[key] = [*shapes, *check_task_steps(task, kinds)]
             used.add(key)
             self.report(key, self.task_findings[key], stage=stage)
             self.report(key, check_task_in_stage(task, stage, step, outputs), stage=stage)
@@ -228,6 +247,11 @@ class _Checker:
                     f"there is no Stage {shown(name)}, so the policy does nothing{nearest(name, stages)}"
                 )
                 yield Finding(("spec", "promotionPolicies", index), message, Severity.WARNING)
+        for index, receiver in enumerate(config.webhook_receivers):
+            if not receiver.secret:
+                path: Path = ("spec", "webhookReceivers", index, receiver.vendor, "secretRef")
+                message = "no Secret is named, so the receiver accepts no event"
+                yield Finding(path, message, Severity.WARNING)
         for key, links in (("freightLinks", config.freight_links), ("stageLinks", config.stage_links)):
             for index, link in enumerate(links):
                 for part, text in (("url", link.url), ("if", link.condition)):
@@ -243,27 +267,14 @@ class _Checker:
             self.report(key, [Finding(("spec", "requestedFreight"), message)], stage=stage)
 
 
+def _as_warnings(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings about what nobody uses: they stop nothing."""
+    return [replace(item, severity=Severity.WARNING) for item in findings]
+
+
 def _task_steps(stage: Stage) -> Iterator[tuple[int, Step]]:
     steps = stage.template.steps if stage.template is not None else ()
     return ((index, step) for index, step in enumerate(steps) if step.task is not None)
-
-
-def _check_warehouse(warehouse: Warehouse) -> Iterator[Finding]:
-    yield from check_bare_expression(
-        warehouse.freight_creation_criteria, ("spec", "freightCreationCriteria", "expression")
-    )
-    for index, subscription in enumerate(warehouse.subscriptions):
-        if isinstance(subscription, GitSubscription):
-            path: Path = ("spec", "subscriptions", index, "git", "expressionFilter")
-            yield from check_bare_expression(subscription.expression_filter, path)
-
-
-def _check_subscriptions(warehouse: Warehouse, path: Path) -> Iterator[Finding]:
-    for subscription in warehouse.subscriptions:
-        if isinstance(subscription, GenericSubscription):
-            name, kind = shown(warehouse.metadata.name), shown(subscription.artifact_type)
-            message = f"Warehouse {name} subscribes to {kind}, which cannot be discovered here, so it makes no Freight"
-            yield Finding(path, message)
 
 
 def find_cycles(pipeline: Pipeline) -> list[tuple[Stage, ...]]:

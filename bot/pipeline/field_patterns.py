@@ -24,7 +24,7 @@ FIELD_PATTERNS: Mapping[str, tuple[str, str]] = {
         r"^[a-zA-Z_]\w*$",
         "is no name of a variable: letters, digits and '_', not beginning with a digit",
     ),
-    "branch": (r"^[a-zA-Z0-9]([a-zA-Z0-9._\/-]*[a-zA-Z0-9_-])?$", "is no branch name"),
+    "branch": (r"^([a-zA-Z0-9]([a-zA-Z0-9._\/-]*[a-zA-Z0-9_-])?)?$", "is no branch name"),
     "git_url": (
         r"(?:^(ssh|https?)://(?:([\w-]+)(:(.+))?@)?([\w-]+(?:\.[\w-]+)*)(?::(\d{1,5}))?(/.*)$)"
         r"|(?:^([\w-]+)@([\w+]+(?:\.[\w-]+)*):(/?.*))",

@@ -9,6 +9,7 @@ from bot.domain.model import PromotionTask, Stage, Step, Variable
 from bot.domain.problems import Severity
 from bot.domain.tasks import SEPARATOR, default_alias
 from bot.domain.values import Json
+from bot.pipeline.access import mappings_at
 from bot.pipeline.expression_checks import Known, check_bare_expression, check_templates
 from bot.pipeline.reader import Path
 from bot.pipeline.schema import Finding, JsonSchema, check, nearest, shown
@@ -80,6 +81,14 @@ def check_variables(variables: Sequence[Variable], path: Path, known: Known) -> 
     """What is wrong with the expressions of a list of variables; outputs do not exist there."""
     for index, variable in enumerate(variables):
         yield from check_templates(variable.value, (*path, index, "value"), known)
+
+
+def check_config_shapes(spec: dict[str, Json], path: Path) -> Iterator[Finding]:
+    """Configurations that are no mapping; Kargo admits them, and no step can read them."""
+    keys = [part for part in path[1:] if isinstance(part, str)]
+    for index, step in enumerate(mappings_at(spec, *keys)):
+        if not isinstance(step.get("config", {}), dict):
+            yield Finding((*path, index, "config"), "must be a mapping")
 
 
 # -- Stages and tasks ----------------------------------------------------------------------------------------------

@@ -434,7 +434,9 @@ def git_ref_match(case: Case) -> bool:
 
 def final_phase(case: Case) -> str:
     steps = [(step["as"], step.get("continueOnError", False)) for step in case["steps"]]
-    statuses = {result["alias"]: StepStatus(result["status"]) for result in case["results"]}
+    # A status that does not exist can only come of an error of ours.
+    known = {status.value: status for status in StepStatus}
+    statuses = {item["alias"]: known.get(item["status"], StepStatus.ERRORED) for item in case["results"]}
     return promotion_rules.final_phase(steps, statuses)
 
 

@@ -127,24 +127,3 @@ def git_branch_selection(case: Case) -> list[str]:
 
 def _moment(item: Case, key: str) -> datetime | None:
     return _time(item[key]) if item.get(key) else None
-
-
-_EMPTY_NAME = (
-    "an empty name refers to nothing: refusing it when it is written beats finding out when it is used"
-)
-DECISIONS = {
-    "admission/stage-14": _EMPTY_NAME,
-    "admission/projectconfig-40": _EMPTY_NAME,
-    "admission/projectconfig-43": _EMPTY_NAME,
-}
-OURS = {
-    "admission/stage-14": {"valid": False, "fields": ["spec.requestedFreight[0].origin.name"]},
-    "admission/projectconfig-40": {
-        "valid": False,
-        "fields": ["spec.webhookReceivers[0].github.secretRef.name"],
-    },
-    "admission/projectconfig-43": {
-        "valid": False,
-        "fields": ["spec.webhookReceivers[0].github.secretRef.name"],
-    },
-}

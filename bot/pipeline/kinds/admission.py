@@ -9,14 +9,12 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from bot.domain.patterns import compile_path_pattern
 from bot.domain.problems import Severity
-from bot.domain.regex import compile_regex
 from bot.domain.semver import parse_constraint
 from bot.domain.tasks import is_reserved_alias
 from bot.domain.urls import normalize_chart_url, normalize_git_url, normalize_image_url
 from bot.domain.values import Json
-from bot.pipeline.access import bool_at, list_at, mapping_at, mappings_at, text_at, texts_at
+from bot.pipeline.access import bool_at, list_at, mapping_at, mappings_at, text_at
 from bot.pipeline.kinds.selectors import check_selector
 from bot.pipeline.kinds.tables import RECEIVER_VENDORS
 from bot.pipeline.reader import Path
@@ -154,20 +152,12 @@ def _image(body: dict[str, Json], path: Path) -> Iterator[Finding]:
     if strategy == "Digest" and not constraint:
         yield Finding((*path, "constraint"), "the strategy Digest needs the tag to follow as constraint")
     platform = text_at(body, "platform")
-    if platform and not re.fullmatch(r"[a-z0-9]+/[a-z0-9_]+(/[a-z0-9]+)?", platform):
+    if platform and not re.fullmatch(r"\w+/\w+(/\w+)?", platform, re.ASCII):
         yield Finding((*path, "platform"), f"{shown(platform)} is no platform; write it like linux/amd64")
-    yield from _regexes(body, path)
 
 
 def _git(body: dict[str, Json], path: Path) -> Iterator[Finding]:
     yield from _constraint(text_at(body, "semverConstraint"), (*path, "semverConstraint"))
-    yield from _regexes(body, path)
-    for key in ("includePaths", "excludePaths"):
-        for index, pattern in enumerate(texts_at(body, key)):
-            try:
-                compile_path_pattern(pattern)
-            except ValueError as error:
-                yield Finding((*path, key, index), str(error))
     since = text_at(body, "since")
     if since and parse_time(since) is None:
         yield Finding((*path, "since"), f"{shown(since)} is no time; write it like 2026-01-31T00:00:00Z")
@@ -192,15 +182,6 @@ def _constraint(text: str, path: Path) -> Iterator[Finding]:
             parse_constraint(text)
         except ValueError as error:
             yield Finding(path, str(error))
-
-
-def _regexes(body: dict[str, Json], path: Path) -> Iterator[Finding]:
-    for key in ("allowTagsRegexes", "ignoreTagsRegexes"):
-        for index, pattern in enumerate(texts_at(body, key)):
-            try:
-                compile_regex(pattern)
-            except ValueError as error:
-                yield Finding((*path, key, index), str(error))
 
 
 def parse_time(text: str) -> datetime | None:

@@ -185,7 +185,7 @@ def _image(body: dict[str, Json], name: str) -> ImageSubscription:
     return ImageSubscription(
         repo_url=text_at(body, "repoURL"),
         name=name,
-        strategy=ImageSelectionStrategy(text_at(body, "imageSelectionStrategy", "SemVer")),
+        strategy=ImageSelectionStrategy(text_at(body, "imageSelectionStrategy") or "SemVer"),
         constraint=text_at(body, "constraint"),
         strict_semvers=bool_at(body, "strictSemvers", default=True),
         allow_tags_regexes=texts_at(body, "allowTagsRegexes"),
@@ -202,7 +202,7 @@ def _git(body: dict[str, Json], name: str) -> GitSubscription:
     return GitSubscription(
         repo_url=text_at(body, "repoURL"),
         name=name,
-        strategy=CommitSelectionStrategy(text_at(body, "commitSelectionStrategy", "NewestFromBranch")),
+        strategy=CommitSelectionStrategy(text_at(body, "commitSelectionStrategy") or "NewestFromBranch"),
         branch=text_at(body, "branch"),
         semver_constraint=text_at(body, "semverConstraint"),
         strict_semvers=bool_at(body, "strictSemvers", default=True),

@@ -1,7 +1,7 @@
 """The schemas of Kargo's kinds, as its resource definitions have them.
 
-Unknown keys are warned about, since Kargo drops them; nothing else differs, but that empty names of origins and
-Secrets, which can refer to nothing, are refused here.
+Unknown keys are warned about, since Kargo drops them. What Kargo admits although it cannot work (a source without
+a Stage, a receiver without a Secret) is left to the checks between resources, which name whom it concerns.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from bot.pipeline.field_patterns import formed
 from bot.pipeline.schema import (
     JsonSchema,
+    anything,
     boolean,
     choice,
     free_mapping,
@@ -67,7 +68,7 @@ _STEP = {
         }
     ),
     "vars": VARIABLES,
-    "config": free_mapping(description="What the step kind takes; may hold expressions."),
+    "config": anything("What the step kind takes; may hold expressions."),
 }
 _TASK = mapping(
     {
@@ -92,22 +93,13 @@ TASK_STEPS = items(mapping(_STEP, required=("uses",)), least=1, description="The
 _SOURCES = mapping(
     {
         "direct": boolean("Take Freight straight from the Warehouse."),
-        "stages": items(
-            text(empty=False), uniqueItems=True, description="Take Freight verified in these Stages."
-        ),
+        "stages": items(text(), description="Take Freight that was verified in these Stages."),
         "requiredSoakTime": formed("duration", "How long Freight must have been in the upstream Stage."),
         "availabilityStrategy": choice(
             "OneOf", "All", "", description="Whether one upstream Stage is enough."
         ),
         "autoPromotionOptions": mapping({"selectionPolicy": choice("NewestFreight", "MatchUpstream")}),
-    },
-    rule={
-        "anyOf": [
-            {"required": ["direct"], "properties": {"direct": {"const": True}}},
-            {"required": ["stages"], "properties": {"stages": {"minItems": 1}}},
-        ],
-        "errorMessage": "give at least one source: direct: true, or stages",
-    },
+    }
 )
 STAGE = mapping(
     {
@@ -117,7 +109,7 @@ STAGE = mapping(
             mapping(
                 {
                     "origin": mapping(
-                        {"kind": choice("Warehouse"), "name": text("The Warehouse.", empty=False)},
+                        {"kind": choice("Warehouse"), "name": text("The Warehouse.")},
                         required=("kind", "name"),
                     ),
                     "sources": _SOURCES,
@@ -135,7 +127,7 @@ STAGE = mapping(
                 "analysisTemplates": items(
                     mapping(
                         {
-                            "name": text("The template's name.", empty=False),
+                            "name": text("The template's name."),
                             "kind": choice("AnalysisTemplate", "ClusterAnalysisTemplate"),
                         },
                         required=("name",),
@@ -144,8 +136,7 @@ STAGE = mapping(
                 "analysisRunMetadata": mapping({"labels": LABELS, "annotations": LABELS}),
                 "args": items(
                     mapping(
-                        {"name": text("The argument's name.", empty=False), "value": text()},
-                        required=("name",),
+                        {"name": text("The argument's name."), "value": text()}, required=("name", "value")
                     )
                 ),
             }
@@ -167,7 +158,7 @@ _TAG_FILTERS = {
 IMAGE = mapping(
     {
         "repoURL": formed("image_url", "The image repository.", minLength=1),
-        "imageSelectionStrategy": choice("SemVer", "Lexical", "Digest", "NewestBuild"),
+        "imageSelectionStrategy": choice("SemVer", "Lexical", "Digest", "NewestBuild", ""),
         "constraint": text("A version constraint; for Digest the tag to follow."),
         "strictSemvers": boolean("Take only tags of the form MAJOR.MINOR.PATCH."),
         **_TAG_FILTERS,
@@ -181,8 +172,8 @@ IMAGE = mapping(
 GIT = mapping(
     {
         "repoURL": formed("git_url", "The repository.", minLength=1),
-        "commitSelectionStrategy": choice("NewestFromBranch", "SemVer", "Lexical", "NewestTag"),
-        "branch": formed("branch", "The branch; the default branch if absent.", minLength=1, maxLength=255),
+        "commitSelectionStrategy": choice("NewestFromBranch", "SemVer", "Lexical", "NewestTag", ""),
+        "branch": formed("branch", "The branch; the default branch if absent.", maxLength=255),
         "semverConstraint": text("A version constraint on tags."),
         "strictSemvers": boolean("Take only tags of the form MAJOR.MINOR.PATCH."),
         **_TAG_FILTERS,
@@ -230,7 +221,7 @@ WAREHOUSE = mapping(
 
 # -- Project and cluster configuration ---------------------------------------------------------------------------
 
-_SECRET = mapping({"name": text("The Secret's name.", empty=False)}, required=("name",))
+_SECRET = mapping({"name": text("The Secret's name.")})
 RECEIVER_VENDORS = (
     "artifactory",
     "azure",
