@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from bot.domain.codec import decode_value
 from bot.domain.freight import FreightStatus
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, StepStatus
@@ -101,7 +102,11 @@ class Evaluators:
 
     async def _metadata(self, project: str) -> Mapping[str, Mapping[str, Value]]:
         names = [stage.metadata.name for stage in self.configuration.stages_in_order(project)]
-        return {name: dict((await self.store.get_stage(project, name)).metadata) for name in names}
+        found: dict[str, dict[str, Value]] = {}
+        for name in names:
+            record = await self.store.get_stage(project, name)
+            found[name] = {key: decode_value(value) for key, value in record.metadata.items()}
+        return found
 
 
 def _step_facts(step: Step, progress: Progress) -> StepFacts:

@@ -1,0 +1,1 @@
+"""Views of the domain as Markdown and check runs; nothing here decides anything."""
