@@ -54,8 +54,19 @@ from bot.expressions.operators import read_pattern
 from bot.expressions.parser import parse
 from bot.expressions.predicates import PredicateRun
 
-_CHAIN_END = object()
 _FREE_BODIES = frozenset({"map", "sum", "groupBy", "sortBy", "reduce"})
+
+
+class _ChainEnd:
+    """What a `?.` chain gives from nil on; `names` are those of the secrets that were nil."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+
+
+_CHAIN_END = _ChainEnd()
 
 
 class Expression:
@@ -300,7 +311,7 @@ class _Compiler:
 
         def run(frame: Frame) -> Operand:
             value = inner(frame)
-            return None if value is _CHAIN_END else value
+            return sensitive(value.names, None) if isinstance(value, _ChainEnd) else value
 
         return Code(run)
 
@@ -314,8 +325,12 @@ class _Compiler:
 
         def run(frame: Frame) -> Operand:
             base = container(frame)
-            if base is _CHAIN_END or (optional and base is None):
+            if isinstance(base, _ChainEnd):
+                return base
+            if optional and base is None:
                 return _CHAIN_END
+            if optional and isinstance(base, Sensitive) and base.value is None:
+                return _ChainEnd((base.name,))
             return fetch(base, key(frame), frame.meter)
 
         return Code(_placed(run, node.at))
@@ -327,7 +342,7 @@ class _Compiler:
 
         def run(frame: Frame) -> Operand:
             base = container(frame)
-            return base if base is _CHAIN_END else cut(base, start(frame), end(frame), frame.meter)
+            return base if isinstance(base, _ChainEnd) else cut(base, start(frame), end(frame), frame.meter)
 
         return Code(_placed(run, node.at))
 
@@ -341,8 +356,8 @@ class _Compiler:
 
         def run(frame: Frame) -> Operand:
             method = callee(frame)
-            if method is _CHAIN_END:
-                return _CHAIN_END
+            if isinstance(method, _ChainEnd):
+                return method
             values = [argument(frame) for argument in arguments]
             if isinstance(method, Sensitive):
                 # The method of a sensitive value: the mark holds it, and its result is sensitive.
