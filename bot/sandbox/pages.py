@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
@@ -24,7 +25,7 @@ _HEADERS = {
 }
 
 
-def render_page(request: Request, template: str, **values: object) -> Response:
-    """A page from a template beside this module, which extends `page.html`."""
-    html = _ENVIRONMENT.get_template(template).render(path=request.url.path, **values)
+def render_page(request: Request, template: str, links: Mapping[str, str], **values: object) -> Response:
+    """A page from a template beside this module, which extends `page.html`; `links` leads to the other servers."""
+    html = _ENVIRONMENT.get_template(template).render(path=request.url.path, links=links, **values)
     return HTMLResponse(html, headers=_HEADERS)

@@ -126,6 +126,13 @@ class Sandbox:
         password = _keep_secret(self.directory / "argocd.password")
         self.argocd = ArgoCD(self.directory / "argocd", admin_password=password, timing=options.timing)
         self.cloud = Cloud(self.directory / "cloud")
+        links = {
+            "GitHub": self.github_url,
+            "Registry": f"http://{self.registry_host}",
+            "Argo CD": self.argocd_url,
+        }
+        self.registry.links.update(links)
+        self.argocd.links.update(links)
 
 
 async def _stop_all(listeners: Mapping[str, Listener]) -> None:

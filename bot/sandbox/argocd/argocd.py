@@ -41,6 +41,8 @@ class ArgoCD:
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.admin_password = admin_password
+        self.links: dict[str, str] = {}
+        """Other pages by name, for the head of this server's own."""
         self._store = Store(directory)
         self._sources = GitSources(directory / "git")
         self._accounts = Accounts(self._store, admin_password)
@@ -211,8 +213,10 @@ class ArgoCD:
         return RedirectResponse("/", status_code=303)
 
     async def _page(self, request: Request) -> Response:
-        apps = [_describe(tracked) for tracked in self._store.all()]
-        return render_page(request, "argocd/page.html", apps=apps)
+        in_order = sorted(self._store.all(), key=lambda tracked: tracked.number)
+        return render_page(
+            request, "argocd/page.html", self.links, apps=[_describe(each) for each in in_order]
+        )
 
 
 def _answer_error(error: ApiError) -> Response:
@@ -244,7 +248,7 @@ def _describe(tracked: Tracked) -> dict[str, Any]:
     phase = state.get("phase", "Queued" if "operation" in tracked.app else "")
     sync, health = status["sync"]["status"], status["health"]["status"]
     history = [
-        {"id": entry["id"], "revision": _first(entry)[:7], "at": entry["deployedAt"]}
+        {"id": entry["id"], "revision": _first(entry)[:7], "at": _time(entry["deployedAt"])}
         for entry in reversed(status.get("history", []))
     ]
     problems = [condition["message"] for condition in status.get("conditions", [])]
@@ -260,11 +264,16 @@ def _describe(tracked: Tracked) -> dict[str, Any]:
         "target": f"{source.get('targetRevision') or 'HEAD'} · {source.get('path', '')}",
         "images": [] if live is None else [image.rpartition(":") for image in live.images],
         "env": {} if live is None else live.env,
-        "reconciled": status.get("reconciledAt", "never"),
+        "reconciled": _time(status.get("reconciledAt", "never")),
         "automated": bool((tracked.app["spec"].get("syncPolicy") or {}).get("automated")),
         "problems": problems,
         "history": history,
     }
+
+
+def _time(stamp: str) -> str:
+    """A time for people: `2026-01-05 09:00:00`, UTC."""
+    return stamp.replace("T", " ").removesuffix("Z")
 
 
 def _first(fields: Mapping[str, Any]) -> str:

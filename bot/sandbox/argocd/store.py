@@ -25,7 +25,7 @@ def now() -> str:
 
 @dataclass(slots=True)
 class Tracked:
-    """An Application as the API shows it, and the simulated cluster behind it.
+    """An Application as the API shows it, and the simulated cluster behind it; `number` counts in order of creation.
 
     `live` is what was last applied, `pulled` the digest of a live state whose images the nodes have. A rollout makes
     health Progressing from `starts` to `ends` (Unix seconds).
@@ -36,6 +36,7 @@ class Tracked:
     starts: float = 0.0
     ends: float = 0.0
     pulled: str = ""
+    number: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
 
     @property
@@ -102,7 +103,9 @@ class Store:
         """Take a new Application in; its metadata is completed."""
         metadata = app["metadata"]
         metadata.update(uid=str(uuid.uuid4()), creationTimestamp=now(), generation=1)
-        tracked = Tracked(app)
+        tracked = Tracked(
+            app, number=1 + max((each.number for each in self._applications.values()), default=0)
+        )
         self._applications[tracked.namespace, tracked.name] = tracked
         self.save(tracked, kind="ADDED")
         return tracked
@@ -119,11 +122,15 @@ class Store:
         metadata = tracked.app["metadata"]
         metadata["resourceVersion"] = str(self._version)
         metadata["generation"] += kind == "MODIFIED"
-        live = None if tracked.live is None else asdict(tracked.live)
-        times = {"starts": tracked.starts, "ends": tracked.ends}
-        _write_json(
-            self._file(tracked), {"app": tracked.app, "live": live, **times, "pulled": tracked.pulled}
-        )
+        stored = {
+            "app": tracked.app,
+            "live": None if tracked.live is None else asdict(tracked.live),
+            "starts": tracked.starts,
+            "ends": tracked.ends,
+            "pulled": tracked.pulled,
+            "number": tracked.number,
+        }
+        _write_json(self._file(tracked), stored)
         self._tell(kind, tracked)
 
     def save_projects(self) -> None:
@@ -153,7 +160,7 @@ class Store:
 def _read_tracked(file: Path) -> Tracked:
     stored = json.loads(file.read_text())
     live = None if stored["live"] is None else Rendered(**stored["live"])
-    return Tracked(stored["app"], live, stored["starts"], stored["ends"], stored["pulled"])
+    return Tracked(**{**stored, "live": live})
 
 
 def _read_key(file: Path) -> str:

@@ -58,6 +58,8 @@ class Registry:
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.host = host
+        self.links: dict[str, str] = {}
+        """Other pages by name, for the head of this server's own."""
         self._storage = Storage(directory)
         self._notifier = Notifier(directory, longest_pause=longest_pause)
         tokens = Tokens(Access(dict(accounts or {}), anonymous_pull))
@@ -174,7 +176,9 @@ class Registry:
 
     async def _page(self, request: Request) -> Response:
         repositories = [self._describe(name) for name in self.repositories()]
-        return render_page(request, "registry/page.html", host=self.host, repositories=repositories)
+        return render_page(
+            request, "registry/page.html", self.links, host=self.host, repositories=repositories
+        )
 
     def _describe(self, repository: str) -> dict[str, Any]:
         names = sort_newest_first(self._storage.tag_names(repository))
