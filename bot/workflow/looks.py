@@ -80,6 +80,25 @@ class Looks:
             if not await self.outbox.send_due():
                 await asyncio.sleep(self.pause)
 
+    async def sweep_for_ever(self, interval: float) -> None:
+        """Look at everything from time to time, so that a lost event is harmless; `interval` is in seconds."""
+        await self.store.request_looks([Look("config", "", "the program started")])
+        while True:
+            try:
+                await self.sweep()
+            except TransientError as error:
+                log.warning("the sweep was cut short", extra={"error": str(error)})
+            await asyncio.sleep(interval)
+
+    async def sweep(self) -> None:
+        """Ask for a look at the configuration and at every Stage, and have failed deliveries sent again."""
+        await self.store.request_looks([Look("config", "", "a sweep")])
+        await self.look_at_everything("a sweep")
+        since = self.clock.now() - timedelta(days=3)
+        for delivery, guid in await self.github.list_failed_deliveries(since):
+            if await self.store.get_delivery(guid) is None:
+                await self.github.redeliver(delivery)
+
     # -- work ------------------------------------------------------------------------------------------------------
 
     async def do_segment(self, argument: str) -> None:

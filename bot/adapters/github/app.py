@@ -145,6 +145,11 @@ class GitHubApp:
     async def list_reviews(self, repository: Repository, number: PullNumber) -> Sequence[Review]:
         return await self._pulls.list_reviews(repository, number)
 
+    async def list_commit_authors(
+        self, repository: Repository, number: PullNumber
+    ) -> Mapping[CommitId, Sequence[str]]:
+        return await self._pulls.list_commit_authors(repository, number)
+
     async def merge_pull_request(
         self,
         repository: Repository,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bot.adapters.github.connection import Connection, join_path
-from bot.adapters.github.errors import NotFound, Rejected
+from bot.adapters.github.errors import Rejected
 from bot.adapters.github.tokens import Scope
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository, Review, ReviewState
@@ -29,16 +29,11 @@ class Pulls:
         return None if number is None else await self.get(repository, number)
 
     async def find_of(self, repository: Repository, head: CommitId) -> Sequence[PullRequest]:
-        """Open pull requests whose head is that commit; none if GitHub does not know the commit."""
-        path = join_path("repos", repository.owner, repository.name, "commits", head, "pulls")
-        scope = _scope(repository, pull_requests="read", contents="read")
-        try:
-            listed = await self._connection.list_all(scope, path)
-        except (NotFound, Rejected):
-            # GitHub answers 422 "No commit found for SHA" where others would say 404.
-            return ()
-        pulls = [_read_pull(repository, item) for item in listed]
-        return tuple(pull for pull in pulls if pull.open and pull.head == head)
+        """Open pull requests whose head is that commit, forks included.
+
+        GitHub's own list by commit leaves out open ones whose commit is in the default branch already.
+        """
+        return tuple(pull for pull in await self.list_open(repository) if pull.head == head)
 
     async def get(self, repository: Repository, number: PullNumber) -> PullRequest:
         """One pull request as it is now; who closed it is asked for only where it was closed unmerged."""
@@ -154,6 +149,15 @@ class Pulls:
         )
         # A pending review is a draft that only its author sees; it has no time of submission.
         return tuple(_read_review(item) for item in listed if item.has("submitted_at"))
+
+    async def list_commit_authors(
+        self, repository: Repository, number: PullNumber
+    ) -> Mapping[CommitId, Sequence[str]]:
+        """See `GitHub.list_commit_authors`; GitHub lists at most 250 commits of a pull request."""
+        listed = await self._connection.list_all(
+            _scope(repository, pull_requests="read"), f"{_path(repository, number)}/commits"
+        )
+        return {CommitId(item.text("sha")): _logins(item) for item in listed}
 
     async def merge(
         self,
@@ -271,3 +275,9 @@ def _read_review(node: Node) -> Review:
         None if commit is None else read_commit(commit),
         node.time("submitted_at"),
     )
+
+
+def _logins(commit: Node) -> tuple[str, ...]:
+    """Author and committer, as far as GitHub knows accounts for their addresses."""
+    logins = [commit.text(role, "login") for role in ("author", "committer") if commit.has(role, "login")]
+    return tuple(dict.fromkeys(logins))

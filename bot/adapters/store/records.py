@@ -92,6 +92,21 @@ class Records:
             return None
         return _read(Freight, rows[0].document), _read(FreightStatus, rows[0].status)
 
+    async def rename_freight(self, project: str, name: FreightName, alias: str) -> bool:
+        def work(connection: Connection) -> bool:
+            where = and_(freight.c.project == project, freight.c.name == name)
+            text = connection.scalar(select(freight.c.document).where(where))
+            if text is None:
+                return False
+            renamed = replace(_read(Freight, text), alias=alias)
+            connection.execute(update(freight).where(where).values(alias=alias, document=document(renamed)))
+            return True
+
+        try:
+            return await self._database.run(work)
+        except IntegrityError:
+            return False
+
     async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None:
         where = and_(freight.c.project == project, freight.c.name == name)
         await self._database.run(

@@ -1,0 +1,259 @@
+"""The composition root: the one place that builds the adapters and joins the parts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+
+from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
+from bot.adapters.clock import SystemClock
+from bot.adapters.config import DirectorySource, RepositorySource, parse_source
+from bot.adapters.git import GitMirror
+from bot.adapters.github.app import GitHubApp
+from bot.adapters.github.connection import GitHubSettings
+from bot.adapters.http import HttpClient, SystemDns
+from bot.adapters.oci.client import OciRegistries
+from bot.adapters.secrets import SecretStore
+from bot.adapters.store.store import DatabaseStore, open_store
+from bot.adapters.terraform import TerraformRunner
+from bot.adapters.terraform.tool import Tool
+from bot.adapters.vault import KeyFileVault
+from bot.domain.events import AppIdentity
+from bot.domain.model import Pipeline
+from bot.domain.problems import ConfigProblem
+from bot.pipeline import STEP_SCHEMAS, load_pipeline
+from bot.ports import ConfigSource, Ports, TerminalError
+from bot.settings import Settings
+from bot.steps import build_steps
+from bot.web.server import make_app
+from bot.web.webhooks import Webhooks
+from bot.workflow import engine
+from bot.workflow.commands import Commands
+from bot.workflow.configuration import Configuration
+from bot.workflow.discovery import Discoverer
+from bot.workflow.fulfil import Fulfiller
+from bot.workflow.intake import Intake
+from bot.workflow.looks import Looks
+from bot.workflow.outbox import Outbox
+from bot.workflow.preview import Previewer
+from bot.workflow.publish import Publisher
+from bot.workflow.reporting import Reporter
+from bot.workflow.scopes import Evaluators
+from bot.workflow.segments import Worker
+from bot.workflow.snapshots import Gatherer
+from bot.workflow.stages import StageLooker
+
+log = logging.getLogger(__name__)
+
+AUTHOR_NAME = "lockstep[bot]"
+
+
+@dataclass(slots=True)
+class Lockstep:
+    """The program, joined but not started."""
+
+    settings: Settings
+    ports: Ports
+    store: DatabaseStore
+    github: GitHubApp
+    configuration: Configuration
+    looks: Looks
+    identity: AppIdentity
+
+
+def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
+    """A pipeline and its problems from files, with the step kinds that this program has."""
+    loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
+    return loaded.pipeline, loaded.problems
+
+
+@asynccontextmanager
+async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
+    """Build every part, with connections open for as long as the block lasts.
+
+    Raises TerminalError if something that cannot be done without is missing.
+    """
+    async with AsyncExitStack() as stack:
+        settings.data.mkdir(parents=True, exist_ok=True)
+        clock, vault = SystemClock(), KeyFileVault(settings.data / "vault.key")
+        store = open_store(settings.database, vault)
+        stack.callback(store.close)
+        github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
+        git = GitMirror(settings.data / "mirrors", github.token_for)
+        configuration = Configuration(_source(settings, git, github), store, load)
+        secrets = SecretStore(
+            lambda: configuration.pipeline,
+            directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
+            environment=settings.environment,
+        )
+        ports = Ports(
+            clock=clock,
+            git=git,
+            terraform=TerraformRunner(settings.data, vault, _tool(settings)),
+            github=github,
+            argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
+            registry=await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets))),
+            secrets=secrets,
+            vault=vault,
+            http=await stack.enter_async_context(HttpClient()),
+            dns=SystemDns(),
+            store=store,
+        )
+        yield join(settings, ports, store, github, configuration)
+
+
+def join(
+    settings: Settings, ports: Ports, store: DatabaseStore, github: GitHubApp, configuration: Configuration
+) -> Lockstep:
+    """Join the workflow's parts over the ports."""
+    runners = build_steps(ports)
+    gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
+    reporter = Reporter(store, github, ports.vault, ports.clock, configuration, settings.public_url)
+    publisher = Publisher(
+        ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
+    )
+    looker = StageLooker(gatherer, reporter, publisher, store, github)
+    identity = AppIdentity(settings.app_id)
+    worker = Worker(
+        previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
+        fulfiller=Fulfiller(runners, ports.git, store, ports.vault, ports.clock),
+        publisher=publisher,
+        reporter=reporter,
+        gatherer=gatherer,
+        store=store,
+        git=ports.git,
+        github=github,
+        clock=ports.clock,
+        configuration=configuration,
+        evaluator=Evaluators(configuration, store, ports.secrets, settings.public_url).of,
+    )
+    source = parse_source(settings.config)
+    repository = source[0] if isinstance(source, tuple) else None
+    looks = Looks(
+        store=store,
+        github=github,
+        clock=ports.clock,
+        configuration=configuration,
+        stages=looker,
+        discoverer=Discoverer(ports.registry, store, ports.clock),
+        commands=Commands(store, github, looker, reporter, lambda: identity),
+        worker=worker,
+        reporter=reporter,
+        intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository),
+        outbox=Outbox(store, github, ports.clock),
+    )
+    return Lockstep(settings, ports, store, github, configuration, looks, identity)
+
+
+@asynccontextmanager
+async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
+    """Everything started: the engine, the loops, and the web application to be served."""
+    async with open_lockstep(settings) as lockstep:
+        looks = lockstep.looks
+        await lockstep.store.request_looks([])
+        running = await engine.start(
+            _engine_database(settings),
+            {"look": looks.do_look, "segment": looks.do_segment},
+            executor=settings.executor,
+        )
+        looks.stages.engine = running
+        tasks = [
+            asyncio.create_task(looks.dispatch_for_ever(running)),
+            asyncio.create_task(looks.send_for_ever()),
+            asyncio.create_task(looks.sweep_for_ever(settings.sweep)),
+        ]
+        webhooks = Webhooks(
+            store=lockstep.store,
+            nudge=looks.nudged.set,
+            secrets=settings.webhook_secrets,
+            receiver_secret=settings.receiver_secret,
+        )
+
+        async def ready() -> str:
+            failed = [task for task in tasks if task.done()]
+            return "a loop has ended; see the log" if failed else ""
+
+        try:
+            yield make_app(webhooks, ready)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await running.stop()
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGINT or SIGTERM; the answer is the exit status."""
+    try:
+        asyncio.run(_serve(settings))
+    except TerminalError as error:
+        log.error("lockstep cannot run: %s", error)
+        return 1
+    return 0
+
+
+async def _serve(settings: Settings) -> None:
+    async with run_lockstep(settings) as app:
+        config = uvicorn.Config(
+            app, host=settings.host, port=settings.port, log_config=None, access_log=False, lifespan="off"
+        )
+        await uvicorn.Server(config).serve()
+
+
+def _engine_database(settings: Settings) -> str:
+    """The engine's own database: beside ours on SQLite, the same one on PostgreSQL."""
+    if settings.database.startswith("sqlite:///"):
+        path = Path(settings.database.removeprefix("sqlite:///"))
+        return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
+    return settings.database
+
+
+def _github(settings: Settings) -> GitHubSettings:
+    api = settings.github_url.rstrip("/")
+    web = "https://github.com/" if api == "https://api.github.com" else api.removesuffix("/api/v3") + "/"
+    return GitHubSettings(
+        app_id=settings.app_id,
+        private_key=settings.private_key,
+        api_url=f"{api}/",
+        web_url=web,
+        write_interval=settings.pace,
+    )
+
+
+def _source(settings: Settings, git: GitMirror, github: GitHubApp) -> ConfigSource:
+    source = parse_source(settings.config)
+    if isinstance(source, Path):
+        return DirectorySource(source)
+    return RepositorySource(source[0], source[1], git, github)
+
+
+def _tool(settings: Settings) -> Tool:
+    return Tool(
+        binary=settings.terraform,
+        isolation="none" if settings.isolation == "none" else "landlock",
+        mirror=Path(settings.provider_mirror) if settings.provider_mirror else None,
+        cache=settings.data / "providers",
+    )
+
+
+def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
+    return {
+        name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
+        for name, server in settings.argocd.items()
+    }
+
+
+def _registry_logins(settings: Settings, secrets: SecretStore) -> Callable[[str], tuple[str, str] | None]:
+    logins = {login.host.lower(): (login.username, login.password) for login in settings.registries}
+
+    def find(repository: str) -> tuple[str, str] | None:
+        return logins.get(repository.partition("/")[0].lower()) or secrets.find_image_credentials(repository)
+
+    return find

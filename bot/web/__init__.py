@@ -1,0 +1,1 @@
+"""What is reached from outside over HTTP."""

@@ -1,0 +1,34 @@
+"""The routes, as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bot import __version__
+from bot.web.webhooks import Webhooks
+
+
+def make_app(webhooks: Webhooks, ready: Callable[[], Awaitable[str]]) -> Starlette:
+    """The ASGI application. `ready` answers why the program cannot work now, empty if it can."""
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    async def readyz(_request: Request) -> Response:
+        problem = await ready()
+        return JSONResponse({"status": problem or "ok"}, status_code=503 if problem else 200)
+
+    routes = [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/hooks/distribution", webhooks.distribution, methods=["POST"]),
+    ]
+    if webhooks.secrets:
+        # Without a secret nobody could be believed, so there is no such address.
+        routes.append(Route("/hooks/github", webhooks.github, methods=["POST"]))
+    return Starlette(routes=routes)
