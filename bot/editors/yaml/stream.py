@@ -182,8 +182,10 @@ def _read_events(text: str) -> Stream:
     add_kind, add_value = stream.kinds.append, stream.values.append
     add_start, add_end = stream.starts.append, stream.ends.append
     kind_of, scalar, closed = _KINDS.get, Kind.SCALAR, Kind.END
+    document, alias, styles = Kind.DOCUMENT, Kind.ALIAS, stream.styles
     at = 0
-    for event in cast(Iterator[_AnyEvent], yaml.parse(text, Loader=_LOADER)):
+    loader = _LOADER(text)
+    for event in cast(Iterator[_AnyEvent], iter(loader.get_event, None)):
         kind = kind_of(type(event))
         if kind is None:
             continue
@@ -193,29 +195,30 @@ def _read_events(text: str) -> Stream:
         if kind is closed:
             stream.closings[opened.pop()] = at
             add_value("")
-        elif kind is Kind.DOCUMENT:
+        elif kind is document:
             stream.roots.append(at + 1)
             anchored.clear()
             add_value("")
-        elif kind is Kind.ALIAS:
+        elif kind is alias:
             stream.targets[at] = anchored.get(event.anchor or "", -1)
             add_value(event.anchor or "")
         else:
             if kind is scalar:
                 add_value(event.value)
                 if event.style:
-                    stream.styles[at] = event.style
+                    styles[at] = event.style
             else:
                 add_value("")
                 opened.append(at)
                 if event.flow_style:
-                    stream.styles[at] = FLOW
+                    styles[at] = FLOW
             if event.tag is not None:
                 stream.tags[at] = event.tag
             if event.anchor is not None:
                 stream.anchors[at] = event.anchor
                 anchored[event.anchor] = at
         at += 1
+    loader.dispose()
     _refuse_unknown_aliases(stream)
     return stream
 
