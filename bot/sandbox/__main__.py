@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import signal
 import sys
 from pathlib import Path
 
+from bot.sandbox.files import write_whole
 from bot.sandbox.seed.demo import BotEndpoints
 from bot.sandbox.server import Sandbox
 from bot.sandbox.serving import PortTaken
@@ -59,10 +59,7 @@ async def _serve(directory: Path, endpoints: BotEndpoints, port_file: Path | Non
         demo = await sandbox.seed_demo(endpoints)
         line = demo.as_json()
         if port_file is not None:
-            temporary = port_file.with_name(f".{port_file.name}.tmp")
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-                opened.write(line + "\n")
-            os.replace(temporary, port_file)
+            write_whole(port_file, f"{line}\n".encode(), private=True)
         print(line, flush=True)
         await stopped.wait()
 

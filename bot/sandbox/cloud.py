@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from bot.sandbox.faults import FaultGate, Faults
+from bot.sandbox.files import write_whole
 
 _LONGEST_NAME = 80
 """Escaped three-fold it is still a file name that every file system takes."""
@@ -187,7 +187,7 @@ class Cloud:
         holder = self.lock(name)
         if holder is not None:
             return JSONResponse(holder, status_code=423)
-        _write_whole(self._folder(name) / "lock.json", body)
+        write_whole(self._folder(name) / "lock.json", body)
         return Response(status_code=200)
 
     def _give_lock(self, name: str, body: bytes) -> Response:
@@ -211,8 +211,8 @@ class Cloud:
 
     def _store(self, name: str, body: bytes) -> None:
         number = len(self._version_files(name)) + 1
-        _write_whole(self._folder(name) / f"version-{number:06}.json", body)
-        _write_whole(self._folder(name) / "current.json", body)
+        write_whole(self._folder(name) / f"version-{number:06}.json", body)
+        write_whole(self._folder(name) / "current.json", body)
 
     def _record(self, method: str, state: str, status: int) -> None:
         entry = LoggedRequest(datetime.now(UTC).isoformat(), method, state, status)
@@ -220,14 +220,6 @@ class Cloud:
         line = {"at": entry.at, "method": method, "state": state, "status": status}
         with self._log_file.open("a") as file:
             file.write(json.dumps(line) + "\n")
-
-
-def _write_whole(file: Path, body: bytes) -> None:
-    """Write so that a crash leaves either the old file or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
-    temporary.write_bytes(body)
-    os.replace(temporary, file)
 
 
 def _complete_lines(file: Path) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp
 
 from bot.sandbox.argocd import ArgoCD, Timing
 from bot.sandbox.cloud import Cloud
+from bot.sandbox.files import write_whole
 from bot.sandbox.github.app import GitHub
 from bot.sandbox.registry import Registry
 from bot.sandbox.seed import Addresses
@@ -105,9 +105,8 @@ class Sandbox:
         stack.push_async_callback(_stop_all, listeners)
         for name in _NAMES:
             listeners[name] = Listener(known.get(name, 0))
-        temporary = file.with_suffix(".tmp")
-        temporary.write_text(json.dumps({name: listener.port for name, listener in listeners.items()}))
-        os.replace(temporary, file)
+        ports = {name: listener.port for name, listener in listeners.items()}
+        write_whole(file, json.dumps(ports).encode())
         return listeners
 
     def _create(self, listeners: Mapping[str, Listener]) -> None:
@@ -143,6 +142,5 @@ async def _stop_all(listeners: Mapping[str, Listener]) -> None:
 def _keep_secret(file: Path) -> str:
     """A random secret that stays the same for the directory."""
     if not file.exists():
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-            opened.write(secrets.token_urlsafe(18))
+        write_whole(file, secrets.token_urlsafe(18).encode(), private=True)
     return file.read_text()

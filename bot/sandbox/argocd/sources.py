@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from bot.sandbox.files import write_whole
+
 _SHA: Final = re.compile(r"[0-9a-f]{40}")
 _SECONDS: Final = 60
 
@@ -48,8 +50,7 @@ class GitSources:
         """Use these credentials or this path for its URL from now on; kept on disk, readable by the owner alone."""
         self._known[normalise_url(repository.url)] = repository
         body = json.dumps([asdict(each) for each in self._known.values()])
-        with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(body)
+        write_whole(self._file, body.encode(), private=True)
 
     async def resolve(self, url: str, revision: str) -> str:
         """The commit that a branch, tag, full SHA or HEAD stands for now."""

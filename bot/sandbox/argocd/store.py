@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import os
 import secrets
 import uuid
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.sandbox.argocd.rendering import Rendered
+from bot.sandbox.files import write_whole
 
 
 def now() -> str:
@@ -165,8 +165,7 @@ def _read_tracked(file: Path) -> Tracked:
 
 def _read_key(file: Path) -> str:
     if not file.exists():
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-            opened.write(secrets.token_hex(32))
+        write_whole(file, secrets.token_hex(32).encode(), private=True)
     return file.read_text()
 
 
@@ -175,6 +174,4 @@ def _read_json(file: Path, default: Any) -> Any:
 
 
 def _write_json(file: Path, value: object) -> None:
-    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
-    temporary.write_text(json.dumps(value, indent=1))
-    os.replace(temporary, file)
+    write_whole(file, json.dumps(value, indent=1).encode())

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import httpx
 
+from bot.sandbox.files import write_whole
+
 CONTENT_TYPE: Final = "application/vnd.docker.distribution.events.v1+json"
 _FIRST_PAUSE: Final = 0.1
 _TIMEOUT: Final = 5.0
@@ -103,7 +105,8 @@ class Notifier:
         await _stop([line for line in self._lines if line.endpoint not in endpoints])
         known = [line.endpoint for line in kept]
         self._lines = kept + [_Line(endpoint) for endpoint in endpoints if endpoint not in known]
-        self._file.write_text(json.dumps([asdict(endpoint) for endpoint in endpoints]))
+        body = json.dumps([asdict(endpoint) for endpoint in endpoints])
+        write_whole(self._file, body.encode(), private=True)
         if self._client is not None:
             self._spawn(self._client)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bot.sandbox.files import write_whole
 from bot.sandbox.registry.errors import Code, RegistryError
 
 NAME: Final = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*")
@@ -68,15 +69,15 @@ class Storage:
         """Store a blob in a repository; its digest."""
         digest = digest_of(body)
         if not self._blob_file(digest).exists():
-            _write_whole(self._blob_file(digest), body)
-        _write_whole(self._link(repository, digest), b"")
+            write_whole(self._blob_file(digest), body)
+        write_whole(self._link(repository, digest), b"")
         return digest
 
     def mount_blob(self, repository: str, digest: str, source: str) -> bool:
         """Give a repository a blob of another one; False if that one has no such blob."""
         if not DIGEST.fullmatch(digest) or not self._link(source, digest).exists():
             return False
-        _write_whole(self._link(repository, digest), b"")
+        write_whole(self._link(repository, digest), b"")
         return True
 
     def delete_blob(self, repository: str, digest: str) -> None:
@@ -137,11 +138,11 @@ class Storage:
         """Store a manifest and point a tag at it."""
         folder = self._folder(repository)
         self.put_blob(repository, manifest.body)
-        _write_whole(
+        write_whole(
             folder / "_manifests" / manifest.digest.removeprefix("sha256:"), manifest.media_type.encode()
         )
         if tag is not None:
-            _write_whole(folder / "_tags" / tag, manifest.digest.encode())
+            write_whole(folder / "_tags" / tag, manifest.digest.encode())
 
     def delete_manifest(self, repository: str, digest: str) -> list[str]:
         """Remove a manifest and every tag that points at it; those tags."""
@@ -186,10 +187,3 @@ class Storage:
         if not _UPLOAD.fullmatch(upload) or not file.exists():
             raise RegistryError(Code.BLOB_UPLOAD_UNKNOWN, "blob upload unknown to registry", upload=upload)
         return file
-
-
-def _write_whole(file: Path, body: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
-    temporary.write_bytes(body)
-    os.replace(temporary, file)

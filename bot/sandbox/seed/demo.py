@@ -6,7 +6,6 @@ Every step looks before it acts, so that seeding again after a crash finishes wh
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from bot.sandbox.argocd import ArgoCD
 from bot.sandbox.cloud import Cloud
+from bot.sandbox.files import write_whole
 from bot.sandbox.github.app import GitHub
 from bot.sandbox.github.provisioning import DEMO_PEOPLE, AppCredentials, NewApp
 from bot.sandbox.github.rules import BranchRules, Bypass
@@ -129,7 +129,7 @@ async def seed_demo(
     installation = _set_up_github(servers, app)
     token = await _set_up_argocd(servers)
     demo = _describe(servers, app, installation, token)
-    _write_private(file, demo.as_json())
+    write_whole(file, demo.as_json().encode(), private=True)
     return demo
 
 
@@ -198,7 +198,7 @@ async def _set_up_argocd(servers: Servers) -> str:
 
 def _describe(servers: Servers, app: AppCredentials, installation: int, argocd_token: str) -> Demo:
     key = servers.directory / "app.private-key.pem"
-    _write_private(key, app.private_key_pem)
+    write_whole(key, app.private_key_pem.encode(), private=True)
     aws = {"accessKeyID": f"AKIA{secrets.token_hex(8).upper()}", "secretAccessKey": secrets.token_urlsafe(30)}
     return Demo(
         github_url=servers.addresses.github,
@@ -220,11 +220,3 @@ def _describe(servers: Servers, app: AppCredentials, installation: int, argocd_t
         people={login: servers.github.create_token(login) for login, _, _ in DEMO_PEOPLE},
         secrets={"lambda-demo": aws},
     )
-
-
-def _write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
-    temporary = file.with_name(f".{file.name}.tmp")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-        opened.write(text)
-    os.replace(temporary, file)

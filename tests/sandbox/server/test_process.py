@@ -63,6 +63,30 @@ async def test_it_serves_until_it_is_told_to_stop_and_goes_on(tmp_path: Path) ->
     assert (endpoint["url"], endpoint["headers"]) == ("http://127.0.0.1:1/r", {"X-Secret": "a=b"})
 
 
+@pytest.mark.crash
+async def test_a_sync_that_was_under_way_when_it_was_killed_is_finished_after_the_start(
+    tmp_path: Path,
+) -> None:
+    first = await start("--dir", str(tmp_path))
+    demo = json.loads(await read_line(first))
+    headers = {"Authorization": f"Bearer {demo['argocd_token']}"}
+    path = f"{demo['argocd_url']}/api/v1/applications/otel-app-dev"
+    async with httpx.AsyncClient(headers=headers, trust_env=False) as client:
+        await client.post(f"{path}/sync", json={"name": "otel-app-dev", "project": "acme"})
+    await stop(first, signal.SIGKILL)
+    second = await start("--dir", str(tmp_path))
+    assert json.loads(await read_line(second)) == demo
+    async with httpx.AsyncClient(headers=headers, trust_env=False) as client, asyncio.timeout(20):
+        app = (await client.get(path)).json()
+        assert "operation" in app
+        while "operation" in app:
+            await asyncio.sleep(0.05)
+            app = (await client.get(path)).json()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    assert len(app["status"]["history"]) == 2
+    await stop(second, signal.SIGTERM)
+
+
 async def test_a_second_one_on_the_same_directory_says_why_it_cannot_start(tmp_path: Path) -> None:
     first = await start("--dir", str(tmp_path))
     await read_line(first)
