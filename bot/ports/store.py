@@ -159,6 +159,9 @@ class FreightStore(Protocol):
     async def get_freight(self, project: str, name_or_alias: str) -> tuple[Freight, FreightStatus] | None:
         """By name, by a unique prefix of at least seven digits, or by alias."""
 
+    async def rename_freight(self, project: str, name: FreightName, alias: str) -> bool:
+        """Give Freight another alias; False if other Freight of the project has it, or there is no such Freight."""
+
     async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None: ...
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from bot.domain.files import CommitId
 from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop
-from bot.domain.review import Pin, Problem, Record, StepKind, StepReport
+from bot.domain.review import Pin, Problem, Record, StepClass, StepKind, StepReport
 from bot.domain.values import Value
 from bot.steps.worktree import WorkTree
 
@@ -28,7 +28,8 @@ class StepContext:
     only): every pass is journaled as begun at `now` without `finished_at`, every answer, RUNNING too, with it.
     `merge` is the commit that the merge left on the target branch (fulfil only). `pins` maps the place of a checkout to
     the commit that `git-clone` must use there. `author` is the bot's name and e-mail for commits. `plan_environment`
-    replaces the `env` of plans in a preview of code that nobody entitled has reviewed.
+    replaces the `env` of plans in a preview of code that nobody entitled has reviewed. `answer` is what a person
+    answered to this step on the pull request, None if nobody has.
     """
 
     promotion: Promotion
@@ -44,6 +45,7 @@ class StepContext:
     pins: Mapping[str, Pin] = field(default_factory=dict)
     author: tuple[str, str] = ("lockstep", "lockstep@localhost")
     plan_environment: Mapping[str, Value] | None = None
+    answer: Mapping[str, Value] | None = None
 
     @property
     def outcome_unknown(self) -> bool:
@@ -65,7 +67,8 @@ class StepResult:
     `status` is None in a preview when the outcome is not known before the merge; RUNNING comes with `retry_after`
     (seconds). FAILED and ERRORED carry a `message`, and `problem` where there is more to show. `detail` is kept in the
     journal for the step's own second run. `stop` ends the walk before an effect that nobody approved; `rebase_on` asks
-    the walk to begin again on a branch that moved.
+    the walk to begin again on a branch that moved. `step_class` is the class that follows from the config, where the
+    kind's does not fit (an `http` step that only reads).
     """
 
     status: StepStatus | None = StepStatus.SUCCEEDED
@@ -77,6 +80,7 @@ class StepResult:
     detail: Mapping[str, Value] = field(default_factory=dict)
     stop: Stop | None = None
     rebase_on: CommitId | None = None
+    step_class: StepClass | None = None
 
 
 Config = Mapping[str, Value]

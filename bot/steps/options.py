@@ -6,11 +6,15 @@ said as such.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.values import Sensitive, Text, Unknown, Value, find_sensitive, is_tainted, reveal
 from bot.ports import TerminalError
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,16 @@ class Options:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TerminalError(f"{self.where}: {name} must be a number")
         return value
+
+    def duration(self, name: str, default: float) -> float:
+        """A duration as Go writes it (`1m30s`), in seconds."""
+        text = self.address(name)
+        if not text:
+            return default
+        parts = _DURATION.findall(text)
+        if not parts:
+            raise TerminalError(f"{self.where}: {name} {text!r} is no duration; write it like 30s or 1h30m")
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
     def value(self, name: str) -> Value:
         """Whatever is given, marks included; None if absent."""

@@ -250,6 +250,26 @@ class WorkTree:
             self._note(cleaned, old)
             self._store(cleaned, None)
 
+    async def put(self, files: Mapping[str, File | None]) -> None:
+        """Write many files with their modes, or remove those that are None; what stood there is read at once.
+
+        Raises TerminalError for a path that leaves the tree.
+        """
+        wanted = {clean_path(path): file for path, file in files.items()}
+        before: dict[str, File | None] = {path: self.loose.get(path) for path in wanted}
+        for place, checkout in self.checkouts.items():
+            inner = [
+                found[2]
+                for path in wanted
+                if (found := self.find_checkout(path)) is not None and found[0] == place
+            ]
+            loaded = await self._load_all(checkout, checkout.overlay, inner)
+            before |= {join(place, path): file for path, file in loaded.items()}
+        for path, file in wanted.items():
+            if file is not None or before[path] is not None:
+                self._note(path, before[path])
+                self._store(path, file)
+
     def note_reads(self, paths: Iterable[str]) -> None:
         """Say that a step depends on paths that it did not read through this tree."""
         self._reads.update(paths)
@@ -276,13 +296,14 @@ class WorkTree:
     async def staged(self, place: str) -> tuple[Change, ...]:
         """How a checkout differs from its last local commit, paths inside the checkout."""
         checkout = self.checkout_at(place)
-        changes = []
-        for path in sorted(set(checkout.overlay) | set(checkout.committed)):
-            before = await self._at(checkout, checkout.committed, path)
-            after = await self._at(checkout, checkout.overlay, path)
-            if before != after:
-                changes.append(Change(path, before, after))
-        return tuple(changes)
+        touched = sorted(set(checkout.overlay) | set(checkout.committed))
+        committed = await self._load_all(checkout, checkout.committed, touched)
+        current = await self._load_all(checkout, checkout.overlay, touched)
+        return tuple(
+            Change(path, committed.get(path), current.get(path))
+            for path in touched
+            if committed.get(path) != current.get(path)
+        )
 
     def commit(self, place: str, message: Value, changes: tuple[Change, ...]) -> None:
         """Record a local commit of all that is staged in a checkout."""
@@ -308,6 +329,15 @@ class WorkTree:
         if entry is None or entry.mode is Mode.SUBMODULE:
             return None
         return (await self._git.read_files(checkout.pin.url, {inner: entry}))[inner]
+
+    async def _load_all(
+        self, checkout: Checkout, overlay: Mapping[str, File | None], paths: Iterable[str]
+    ) -> dict[str, File]:
+        """The files at these paths of a checkout, those that exist, read in one go."""
+        wanted = list(paths)
+        stored = {p: checkout.files[p] for p in wanted if p not in overlay and p in checkout.files}
+        files = dict(await self._git.read_files(checkout.pin.url, stored)) if stored else {}
+        return files | {path: file for path in wanted if (file := overlay.get(path)) is not None}
 
     def _store(self, path: str, file: File | None) -> None:
         found = self.find_checkout(path)
