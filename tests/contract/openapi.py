@@ -16,8 +16,9 @@ from typing import Any
 import jsonschema_rs
 
 _CACHE = Path(__file__).resolve().parents[2] / ".ci" / "cache" / "api.github.com.json"
+_ROOT = "urn:github"
 # Path parameters that may hold slashes.
-_GREEDY = ("path", "ref", "branch", "basehead")
+_GREEDY = ("path", "ref", "branch", "basehead", "name")
 
 
 class NotConforming(AssertionError):
@@ -39,6 +40,7 @@ class Contract:
     """The whole description; `seen` collects the operations that were called successfully."""
 
     document: dict[str, Any]
+    registry: jsonschema_rs.Registry
     operations: list[Operation]
     seen: set[str] = field(default_factory=set)
     _compiled: dict[str, jsonschema_rs.Validator] = field(default_factory=dict)
@@ -76,14 +78,13 @@ class Contract:
 
     def _check(self, operation: Operation, which: str, described: Mapping[str, Any], value: Any) -> None:
         content = described["content"]
-        media = next(
-            (name for name in content if name in ("application/json", "application/scim+json")), None
-        )
-        schema = content[media or next(iter(content))].get("schema", {})
+        media = "application/json" if "application/json" in content else next(iter(content))
         key = f"{operation.method} {operation.template} {which}"
         if key not in self._compiled:
+            # References inside the schema are to the document's root, so the schema has to be rooted there too.
+            schema = _rebased(content[media].get("schema", {}))
             self._compiled[key] = jsonschema_rs.Draft4Validator(
-                {**schema, "components": self.document["components"]}, validate_formats=False
+                schema, validate_formats=False, registry=self.registry
             )
         problems = [
             f"  at {'/'.join(map(str, problem.instance_path))}: {problem.message[:300]}"
@@ -124,10 +125,24 @@ def _without_nullable(node: Any) -> None:
                 if key in node and {"type": "null"} not in node[key]:
                     node[key] = [*node[key], {"type": "null"}]
             if "allOf" in node:
+                titles = [part.get("title") for part in node["allOf"]]
+                # The description says an installation's account is a user and an enterprise at once; it is one.
+                if titles == ["Simple User", "Enterprise"]:
+                    node["allOf"] = [{"anyOf": node["allOf"]}]
                 node["anyOf"] = [{"allOf": node.pop("allOf")}, {"type": "null"}]
     elif isinstance(node, list):
         for value in node:
             _without_nullable(value)
+
+
+def _rebased(node: Any) -> Any:
+    """The schema with its references led to the registered document."""
+    if isinstance(node, dict):
+        return {
+            key: _ROOT + value if key == "$ref" and isinstance(value, str) else _rebased(value)
+            for key, value in node.items()
+        }
+    return [_rebased(item) for item in node] if isinstance(node, list) else node
 
 
 @functools.cache
@@ -147,4 +162,6 @@ def contract() -> Contract:
         for method, spec in item.items()
         if method in ("get", "put", "post", "patch", "delete")
     ]
-    return Contract({"components": document["components"]}, operations)
+    root = {"components": document["components"]}
+    registry = jsonschema_rs.Registry([(_ROOT, root)], draft=jsonschema_rs.Draft4)
+    return Contract(root, registry, operations)

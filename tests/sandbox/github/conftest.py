@@ -146,6 +146,19 @@ class Stage:
     def as_user(self, login: str) -> Caller:
         return Caller(self.base, self.github.create_token(login), contract())
 
+    async def create_app(self, owner: str, manifest: dict[str, Any], state: str) -> str:
+        """Walk the manifest flow as a browser does and return the code."""
+        page = f"{self.base}/organizations/{owner}/settings/apps/"
+        form = {"manifest": json.dumps(manifest)}
+        async with httpx.AsyncClient() as browser:
+            shown = await browser.post(f"{page}new?state={state}", data=form)
+            assert "Create GitHub App" in shown.text
+            done = await browser.post(f"{page}create?state={state}", data=form)
+        target = httpx.URL(done.headers["location"])
+        assert str(target).startswith(manifest["redirect_url"])
+        assert target.params["state"] == state
+        return target.params["code"]
+
     async def branch(
         self, name: str, files: dict[str, bytes | None] | None = None, user: str = "olivia"
     ) -> str:

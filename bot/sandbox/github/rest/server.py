@@ -120,9 +120,6 @@ class RestServer:
         elif route.method != "GET" and actor is ANONYMOUS and not received.path.startswith("/app-manifests/"):
             raise Refused(401, "Requires authentication")
         fields = body.parse(received.raw) if route.method != "GET" else {}
-        if route.path.endswith("/labels") and isinstance(fields, list):
-            # The label operations also take a bare list of names.
-            fields = {"labels": fields}
         body.check(route.body or {}, fields)
         query = self._query(received, actor)
         call = Call(self._lens, actor, received.path, params, query, fields, repo)
