@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.sandbox.github.app import GitHub
+from bot.sandbox.github.git import Git
 from bot.sandbox.github.provisioning import AppCredentials, NewApp
 from tests.contract.openapi import Contract, contract
 
@@ -145,6 +146,14 @@ class Stage:
 
     def as_user(self, login: str) -> Caller:
         return Caller(self.base, self.github.create_token(login), contract())
+
+    async def token(self, **narrowed: Any) -> Caller:
+        """A client with a narrowed installation token."""
+        made = await self.app.ok("POST", f"/app/installations/{self.installation}/access_tokens", narrowed)
+        return Caller(self.base, made["token"], contract())
+
+    def git(self, repository: str = "acme/shop") -> Git:
+        return self.github.world.git(self.github.repository(repository))
 
     async def create_app(self, owner: str, manifest: dict[str, Any], state: str) -> str:
         """Walk the manifest flow as a browser does and return the code."""
