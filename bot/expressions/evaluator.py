@@ -109,9 +109,12 @@ class Expression:
 @lru_cache(maxsize=4096)
 def compile_expression(source: str) -> Expression:
     """The compiled expression; raises ExpressionError for a source that expr-lang would not compile."""
-    node = parse(source)
     compiler = _Compiler()
-    code = compiler.compile(node)
+    try:
+        node = parse(source)
+        code = compiler.compile(node)
+    except RecursionError:
+        raise BudgetExceededError("the expression nests too deep to be compiled here") from None
     return Expression(source, node, code.run, compiler.slots)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cmp_to_key
 
 from bot.expressions.errors import ExpressionError
@@ -52,49 +53,65 @@ _DOUBLE_ESCAPES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value is written: the column of its lines, that of lines of a text, and how far in that is."""
+
+    indent: int
+    block: int
+    step: int
+    depth: int
+
+    def item(self) -> _Place:
+        """The place of a list's item, after its dash."""
+        return _Place(self.indent + 2, self.indent + 2, 2, self.depth + 1)
+
+    def entry(self) -> _Place:
+        """The place below a map's key: the next multiple of four."""
+        inner = _STEP * ((self.indent + _STEP) // _STEP)
+        return _Place(inner, inner, inner - self.indent, self.depth + 1)
+
+
 def write_yaml(value: Operand, meter: Meter) -> str:
     """The YAML document, with its line end; map keys in natural order.
 
-    Raises ExpressionError for what has no YAML form.
+    A text in several lines that begins with a space gets the indentation hint that fits; yaml.v3 always writes 4,
+    which is not YAML inside lists. Raises ExpressionError for what has no YAML form.
     """
-    lines = list(_write(value, 0, _STEP, meter, 0))
+    lines = list(_write(value, _Place(0, _STEP, _STEP, 0), meter))
     text = "\n".join(lines) + "\n"
     meter.text(len(text))
     return text
 
 
-def _write(value: Operand, indent: int, block: int, meter: Meter, depth: int) -> Iterator[str]:
-    """The lines of a value, the first one without indentation.
-
-    Lines of a map or list stand at `indent`, those of a text in several lines at `block`.
-    """
+def _write(value: Operand, place: _Place, meter: Meter) -> Iterator[str]:
+    """The lines of a value, the first one without indentation."""
     meter.spend(1)
-    meter.depth(depth)
+    meter.depth(place.depth)
+    margin = " " * place.indent
     if isinstance(value, Struct):
         value = {name.lower(): item for name, item in value.fields.items()}
     if isinstance(value, Mapping) and value:
         for position, key in enumerate(sorted(value, key=cmp_to_key(_compare_keys))):
-            name = write_scalar(plain_key(key), block, meter, is_key=True)[0]
-            margin = " " * indent if position else ""
-            yield from _write_entry(f"{margin}{name}:", value[key], indent, meter, depth + 1)
+            name = _write_scalar(plain_key(key), place, meter, is_key=True)[0]
+            yield from _write_entry(f"{margin if position else ''}{name}:", value[key], place.entry(), meter)
     elif isinstance(value, list) and value:
         for position, item in enumerate(value):
-            lines = _write(item, indent + 2, indent + 2, meter, depth + 1)
-            yield f"{' ' * indent if position else ''}- {next(lines)}"
+            lines = _write(item, place.item(), meter)
+            yield f"{margin if position else ''}- {next(lines)}"
             yield from lines
     else:
-        scalar = write_scalar(value, block, meter)
+        scalar = _write_scalar(value, place, meter)
         meter.text(sum(len(line) for line in scalar))
         yield from scalar
 
 
-def _write_entry(start: str, item: Operand, indent: int, meter: Meter, depth: int) -> Iterator[str]:
-    """One key with its value: containers begin on the next line, at the next multiple of four."""
-    inner = _STEP * ((indent + _STEP) // _STEP)
-    lines = _write(item, inner, inner, meter, depth)
+def _write_entry(start: str, item: Operand, place: _Place, meter: Meter) -> Iterator[str]:
+    """One key with its value; containers begin on the next line."""
+    lines = _write(item, place, meter)
     if (isinstance(item, (Mapping, list)) and item) or isinstance(item, Struct):
         yield start
-        yield " " * inner + next(lines)
+        yield " " * place.indent + next(lines)
     else:
         yield f"{start} {next(lines)}"
     yield from lines
@@ -131,15 +148,15 @@ def _compare_digits(one: str, other: str, at: int) -> int:
     return -1 if one[at] < other[at] else 1
 
 
-def write_scalar(value: Operand, indent: int, meter: Meter, *, is_key: bool = False) -> list[str]:
-    """The lines of a scalar or an empty container; lines of a block stand at `indent`."""
+def _write_scalar(value: Operand, place: _Place, meter: Meter, *, is_key: bool = False) -> list[str]:
+    """The lines of a scalar or an empty container."""
     match value:
         case None:
             return ["null"]
         case bool():
             return ["true" if value else "false"]
         case str():
-            return _write_text(value, indent, is_key=is_key)
+            return _write_text(value, place, is_key=is_key)
         case float():
             special = {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}
             text = format_float_go(value)
@@ -158,10 +175,10 @@ def write_scalar(value: Operand, indent: int, meter: Meter, *, is_key: bool = Fa
             raise ExpressionError(f"{name_type(value)} has no YAML form")
 
 
-def _write_text(text: str, indent: int, *, is_key: bool) -> list[str]:
+def _write_text(text: str, place: _Place, *, is_key: bool) -> list[str]:
     if "\n" in text and not is_key and _fits_block(text):
-        return _write_block(text, indent)
-    if "\n" in text or _UNPRINTABLE.search(text) or (not _reads_as_text(text)):
+        return _write_block(text, place)
+    if "\n" in text or "\t" in text or _UNPRINTABLE.search(text) or (not _reads_as_text(text)):
         return [_double_quote(text)]
     return [text] if _fits_plain(text) else ["'" + text.replace("'", "''") + "'"]
 
@@ -170,12 +187,12 @@ def _fits_block(text: str) -> bool:
     return not _UNPRINTABLE.search(text) and not re.search(r" \n| \Z|[\x85\u2028\u2029\ufeff]", text)
 
 
-def _write_block(text: str, indent: int) -> list[str]:
+def _write_block(text: str, place: _Place) -> list[str]:
     """A literal block: `|-` without a line end, `|` with one, `|+` with more."""
     ending = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") or text == "\n" else ""
-    hint = str(_STEP) if text[0] in " \n" else ""
+    hint = str(place.step) if text[0] in " \n" else ""
     body = text[:-1] if text.endswith("\n") else text
-    return [f"|{hint}{ending}", *(" " * indent + line if line else "" for line in body.split("\n"))]
+    return [f"|{hint}{ending}", *(" " * place.block + line if line else "" for line in body.split("\n"))]
 
 
 def _reads_as_text(text: str) -> bool:

@@ -23,7 +23,6 @@ from bot.expressions.operands import (
 )
 from bot.expressions.times import MOMENT_METHODS, SPAN_METHODS
 
-
 MARKED = (Unknown, Sensitive, Text)
 """Operands that are marks themselves, not containers that may hold some."""
 
@@ -113,7 +112,9 @@ def get(container: Operand, key: Operand, meter: Meter) -> Operand:
     """expr-lang's `get`: as `fetch`, but nil for everything that is missing."""
     if is_unknown(container) or is_unknown(key):
         return lift((container, key), meter, lambda _: None)
-    names = [name for item in (container, key) if isinstance(item, MARKED) for name in scan((item,), meter).names]
+    names = [
+        name for item in (container, key) if isinstance(item, MARKED) for name in scan((item,), meter).names
+    ]
     if names:
         # Whether something is missing tells of the secret too, so nil is marked as well.
         plain = [uncover(item) if isinstance(item, MARKED) else item for item in (container, key)]
