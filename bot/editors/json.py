@@ -55,6 +55,20 @@ class _Member:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """An object or list in a text, at its opening sign."""
+
+    text: str
+    at: int
+    members: list[_Member]
+
+    @property
+    def line(self) -> int:
+        """The line, from 1, on which it begins."""
+        return self.text.count("\n", 0, self.at) + 1
+
+
 def split_path(key: str) -> list[_Part]:
     r"""The parts of an sjson path: `.` separates, `\` escapes any character, a leading `:` forces a key.
 
@@ -148,7 +162,10 @@ def _render(update: Update) -> str:
             )
         case value:
             # Browsers once took these two for line ends inside scripts, so encoders write them as escapes.
-            dumped = json.dumps(value, ensure_ascii=False)
+            try:
+                dumped = json.dumps(value, ensure_ascii=False)
+            except ValueError as error:
+                raise EditError(f"key {update.key!r}: the new value cannot be written: {error}") from error
             return dumped.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -185,23 +202,23 @@ def _write(text: str, parts: list[_Part], key: str, rendered: str) -> str:
         if text[at] not in "{[":
             _, end = _SKIPPER.raw_decode(text, at)
             return text[:at] + _build(parts[depth:], rendered) + text[end:]
-        members = list(_members(text, at))
-        found = _find(text, at, members, part, key)
+        held = _Container(text, at, list(_members(text, at)))
+        found = _find(held, part, key)
         if found is None:
-            return _add(text, at, members, parts[depth:], key, rendered)
+            return _add(held, parts[depth:], key, rendered)
         if not rest:
             return text[: found.start] + rendered + text[found.end :]
         at = found.start
     return text
 
 
-def _find(text: str, at: int, members: list[_Member], part: _Part, key: str) -> _Member | None:
-    if text[at] == "[":
+def _find(held: _Container, part: _Part, key: str) -> _Member | None:
+    if held.text[held.at] == "[":
         position = int(part.text) if re.fullmatch(r"[0-9]{1,9}", part.text) else None
-        return members[position] if position is not None and position < len(members) else None
-    found = [member for member in members if member.key == part.text]
+        return held.members[position] if position is not None and position < len(held.members) else None
+    found = [member for member in held.members if member.key == part.text]
     if len(found) > 1:
-        line = text.count("\n", 0, found[1].key_start) + 1
+        line = held.text.count("\n", 0, found[1].key_start) + 1
         raise EditError(f"key {key!r}: {part.text!r} stands twice in one object", line)
     return found[0] if found else None
 
@@ -223,38 +240,34 @@ def _checked_padding(count: int, part: _Part) -> int:
     return count
 
 
-def _add(
-    text: str, at: int, members: list[_Member], parts: list[_Part], key: str, rendered: str
-) -> str:  # fmt: skip
+def _add(held: _Container, parts: list[_Part], key: str, rendered: str) -> str:
     part, inner = parts[0], _build(parts[1:], rendered)
+    text, at, members = held.text, held.at, held.members
     if text[at] == "{":
-        name = json.dumps(part.text, ensure_ascii=False)
-        return _insert(text, at, members, [inner], name)
+        return _insert(held, [inner], json.dumps(part.text, ensure_ascii=False))
     if part.appends:
-        return _insert(text, at, members, [inner], "")
+        return _insert(held, [inner], "")
     position = part.index
     if position is None:
-        line = text.count("\n", 0, at) + 1
-        raise EditError(
-            f"key {key!r}: {part.text!r} is no index of the list of {len(members)} items that stands here",
-            line,
-        )
+        there = f"the list of {len(members)} items that stands here"
+        raise EditError(f"key {key!r}: {part.text!r} is no index of {there}", held.line)
     new = ["null"] * _checked_padding(position - len(members), part) + [inner]
     _, end = _SKIPPER.raw_decode(text, at)
     if "\n" in text[at:end]:
-        return _insert(text, at, members, new, "")
+        return _insert(held, new, "")
     items = [text[member.start : member.end] for member in members]
     return text[:at] + "[" + ",".join(items + new) + "]" + text[end:]
 
 
-def _insert(text: str, at: int, members: list[_Member], values: list[str], name: str) -> str:
+def _insert(held: _Container, values: list[str], name: str) -> str:
     """The text with entries added behind the last one, on lines of their own if it stands on its own line."""
-    _, end = _SKIPPER.raw_decode(text, at)
+    text = held.text
+    _, end = _SKIPPER.raw_decode(text, held.at)
     close = end - 1
     entries = [f"{name}:{value}" if name else value for value in values]
-    if not members:
+    if not held.members:
         return text[:close] + ",".join(entries) + text[close:]
-    last = members[-1]
+    last = held.members[-1]
     if "\n" not in text[last.end : close]:
         return text[:close] + "".join("," + entry for entry in entries) + text[close:]
     gap = text[: last.key_start]

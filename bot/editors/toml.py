@@ -221,7 +221,7 @@ def _render(update: Update, line: int) -> str:
     match update.value:
         case bool() as value:
             return "true" if value else "false"
-        case int() as value:
+        case int() as value if -(1 << 63) <= value < 1 << 63:
             return format(value, "d")
         case float() as value if math.isfinite(value):
             plain = format(Decimal(repr(value)), "f")
@@ -229,7 +229,10 @@ def _render(update: Update, line: int) -> str:
         case str() as value:
             return _quote(value)
         case _:
-            raise EditError(f"key {update.key!r}: {update.value!r} is no scalar that TOML can hold", line)
+            kind = type(update.value).__name__
+            raise EditError(
+                f"key {update.key!r}: the new value is no scalar that TOML can hold ({kind})", line
+            )
 
 
 def _quote(text: str) -> str:

@@ -65,6 +65,7 @@ def test_sets_a_path(text: str, key: str, value: Json, expected: str) -> None:
         pytest.param(LINE, "a..b", 1, "empty part", id="an empty part"),
         pytest.param(LINE, "l.#", 1, "wildcards name no single place", id="a wildcard"),
         pytest.param(LINE, "a", {"x": 1}, "only scalars", id="an object as value"),
+        pytest.param(LINE, "a", 10**5000, "cannot be written", id="a number of 5,001 digits"),
         pytest.param(LINE, "a", float("inf"), "no JSON number", id="infinity"),
         pytest.param(LINE, "a", "\udc00", "half a surrogate pair", id="half a surrogate pair"),
         pytest.param('{\n"a":1,\n"a":2}', "a", 3, "line 3: .*stands twice", id="a duplicate key"),

@@ -163,7 +163,7 @@ def _json_part(part: str | int) -> str:
 @given(messy.toml_texts(), st.data())
 def test_toml_update_changes_one_leaf(text: Messy, data: st.DataObject) -> None:
     path, value = pick(data, text)
-    assume(value is not None)
+    assume(value is not None and (not isinstance(value, int) or -(1 << 63) <= value < 1 << 63))
     before = find_toml_leaves(text.text)
     for known, held in text.leaves.items():
         assert same_value(before[known], held)

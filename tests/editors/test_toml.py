@@ -51,6 +51,7 @@ def test_replaces_only_the_value(key: str, value: Json, old: str, new: str) -> N
         pytest.param(TEXT, "t.q\\.r.d", 1, "line 4: .*holds a list or table", id="a list"),
         pytest.param(TEXT, "a", None, "no scalar that TOML can hold", id="null"),
         pytest.param(TEXT, "a", float("nan"), "no scalar", id="NaN"),
+        pytest.param(TEXT, "a", 1 << 63, "no scalar that TOML can hold .int", id="a number beyond 64 bits"),
         pytest.param("a = 1\na = 2\n", "a", 1, "line 2: this is no valid TOML", id="a duplicate key"),
         pytest.param("a = \n", "a", 1, "line 1: this is no valid TOML", id="no value"),
     ],

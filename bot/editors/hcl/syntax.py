@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import tree_sitter_hcl
-from tree_sitter import Language, Node, Parser, Query, QueryCursor
+from tree_sitter import Language, Node, Parser
 
 from bot.domain.values import Json
 from bot.editors.errors import EditError
@@ -25,7 +25,6 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|([$%])\4\{
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 _SIGNS = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _TEMPLATE_MARK = re.compile(r"([$%]*)([$%])\{")
-_ERRORS = Query(LANGUAGE, "[(ERROR) (MISSING)] @error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,12 @@ class Source:
         node = within or self.root
         if not node.has_error:
             return None
-        found = QueryCursor(_ERRORS).captures(node).get("error", [])
-        return min(found, key=lambda each: each.start_byte, default=node)
+        while node.type != "ERROR" and not node.is_missing:
+            inner = next((child for child in node.children if child.has_error or child.is_missing), None)
+            if inner is None:
+                break
+            node = inner
+        return node
 
 
 def parse_source(text: str) -> Source:
