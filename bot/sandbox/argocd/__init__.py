@@ -2,5 +2,6 @@
 
 from bot.sandbox.argocd.argocd import ArgoCD
 from bot.sandbox.argocd.controller import ArgoFaults, Timing
+from bot.sandbox.argocd.objects import NewApplication
 
-__all__ = ["ArgoCD", "ArgoFaults", "Timing"]
+__all__ = ["ArgoCD", "ArgoFaults", "NewApplication", "Timing"]

@@ -15,14 +15,12 @@ from bot.sandbox.argocd.accounts import Accounts, Caller
 from bot.sandbox.argocd.comparison import Loader
 from bot.sandbox.argocd.controller import REFRESH, Controller, is_automated, is_named
 from bot.sandbox.argocd.errors import ApiError, Code
+from bot.sandbox.argocd.objects import NAMESPACE
 from bot.sandbox.argocd.patches import apply_patch, find_spec_problem
 from bot.sandbox.argocd.selection import Selection
 from bot.sandbox.argocd.sources import SourceError
 from bot.sandbox.argocd.store import Store, Tracked
 from bot.sandbox.argocd.stream import stream_applications
-
-NAMESPACE = "argocd"
-"""The namespace that Argo CD and, unless said otherwise, its Applications are in."""
 
 VERSION = "v3.6.0"
 Handler = Callable[[Request], Awaitable[Response]]

@@ -14,10 +14,12 @@ from starlette.routing import Route
 
 from bot.sandbox.argocd import objects
 from bot.sandbox.argocd.accounts import Accounts
-from bot.sandbox.argocd.api import NAMESPACE, Api
+from bot.sandbox.argocd.api import Api
 from bot.sandbox.argocd.comparison import Loader
 from bot.sandbox.argocd.controller import ArgoFaults, Controller, Timing
 from bot.sandbox.argocd.errors import ApiError, Code, unavailable
+from bot.sandbox.argocd.objects import NAMESPACE, NewApplication
+from bot.sandbox.argocd.patches import find_spec_problem
 from bot.sandbox.argocd.sources import GitSources, Repository, SourceError
 from bot.sandbox.argocd.store import Store, Tracked, now
 from bot.sandbox.argocd.webhook import Webhook
@@ -103,46 +105,25 @@ class ArgoCD:
         """How a repository is read: from a bare one on disk, or over HTTP with these credentials."""
         self._sources.register(Repository(url, str(path) if path else "", username, password))
 
-    async def create_application(
-        self,
-        name: str,
-        *,
-        project: str,
-        repo_url: str,
-        path: str,
-        target_revision: str = "HEAD",
-        auto_sync: bool = False,
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        live: bool = True,
-    ) -> dict[str, Any]:
+    async def create_application(self, new: NewApplication, *, live: bool = True) -> dict[str, Any]:
         """Create an Application; `live` starts it Synced at its branch's tip, else it is Missing and OutOfSync.
 
         Raises ValueError if it exists or its project does not, SourceError if `live` and Git cannot be read.
         """
-        source = {"repoURL": repo_url, "path": path, "targetRevision": target_revision}
-        destination = {"server": "https://kubernetes.default.svc", "namespace": name}
-        spec: dict[str, Any] = {"project": project, "source": source, "destination": destination}
-        if auto_sync:
-            spec["syncPolicy"] = {"automated": {"prune": True}}
-        return await self.add_application(name, spec, labels=labels, annotations=annotations, live=live)
+        return await self.add_application(new.manifest(), live=live)
 
-    async def add_application(
-        self,
-        name: str,
-        spec: Mapping[str, Any],
-        *,
-        namespace: str = NAMESPACE,
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        live: bool = True,
-    ) -> dict[str, Any]:
-        """Create an Application from a whole spec, several sources included."""
+    async def add_application(self, manifest: Mapping[str, Any], *, live: bool = True) -> dict[str, Any]:
+        """Create an Application from a whole manifest, several sources included, as `create_application` does."""
+        app = objects.application(manifest["metadata"], manifest["spec"])
+        name, namespace, project = (
+            app["metadata"]["name"],
+            app["metadata"]["namespace"],
+            app["spec"].get("project"),
+        )
         if self._store.find(namespace, name) is not None:
             raise ValueError(f"there is an application {name} already")
-        if spec.get("project") not in self._store.projects:
-            raise ValueError(f"application {name} names project {spec.get('project')}, which does not exist")
-        app = objects.application(name, namespace, spec, labels=labels or {}, annotations=annotations or {})
+        if problem := find_spec_problem(app["spec"], self._store.projects):
+            raise ValueError(f"application {name} of project {project} is invalid: {problem}")
         tracked = self._store.add(app)
         if live:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bot.sandbox.argocd.store import Tracked, now
@@ -10,22 +11,42 @@ from bot.sandbox.argocd.store import Tracked, now
 _HISTORY_LIMIT: Final = 10
 
 
-def application(
-    name: str,
-    namespace: str,
-    spec: Mapping[str, Any],
-    *,
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
-) -> dict[str, Any]:
-    """A new Application that was never compared."""
-    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
-    if labels:
-        metadata["labels"] = dict(labels)
-    if annotations:
-        metadata["annotations"] = dict(annotations)
+NAMESPACE: Final = "argocd"
+"""The namespace that Argo CD and, unless said otherwise, its Applications are in."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewApplication:
+    """An Application with one source, as most are; `auto_sync` lets Argo CD sync it by itself."""
+
+    name: str
+    project: str
+    repo_url: str
+    path: str
+    target_revision: str = "HEAD"
+    auto_sync: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def manifest(self) -> dict[str, Any]:
+        """The Application as its owner writes it; it deploys to a namespace of its own name."""
+        source = {"repoURL": self.repo_url, "path": self.path, "targetRevision": self.target_revision}
+        destination = {"server": "https://kubernetes.default.svc", "namespace": self.name}
+        spec: dict[str, Any] = {"project": self.project, "source": source, "destination": destination}
+        if self.auto_sync:
+            spec["syncPolicy"] = {"automated": {"prune": True}}
+        named = {"name": self.name, "labels": self.labels, "annotations": self.annotations}
+        return {"metadata": named, "spec": spec}
+
+
+def application(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A new Application that was never compared; empty labels and annotations are left out, as Go leaves them out."""
+    named: dict[str, Any] = {"name": metadata["name"], "namespace": metadata.get("namespace", NAMESPACE)}
+    for key in ("labels", "annotations"):
+        if metadata.get(key):
+            named[key] = dict(metadata[key])
     status = {"health": {"status": "Missing"}, "sync": {"status": "Unknown"}, "summary": {}}
-    return {"metadata": metadata, "spec": dict(spec), "status": status}
+    return {"metadata": named, "spec": dict(spec), "status": status}
 
 
 def revision_fields(revisions: Sequence[str], *, multi: bool) -> dict[str, Any]:

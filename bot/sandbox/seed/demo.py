@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bot.sandbox.argocd import ArgoCD
+from bot.sandbox.argocd import ArgoCD, NewApplication
 from bot.sandbox.cloud import Cloud
 from bot.sandbox.files import write_whole
 from bot.sandbox.github.app import GitHub
@@ -184,15 +184,16 @@ async def _set_up_argocd(servers: Servers) -> str:
     for stage in STAGES:
         name = f"otel-app-{stage}"
         if name not in argocd.applications():
-            await argocd.create_application(
+            new = NewApplication(
                 name,
-                project=PROJECT,
-                repo_url=url,
-                path=f"env/{stage}/helm",
+                PROJECT,
+                url,
+                f"env/{stage}/helm",
                 target_revision="main",
                 labels={"app.kubernetes.io/name": "otel-app", "stage": stage},
                 annotations={"kargo.akuity.io/authorized-stage": f"{PROJECT}:{stage}"},
             )
+            await argocd.create_application(new)
     return argocd.create_role_token(PROJECT, CHECK)
 
 

@@ -19,6 +19,7 @@ from bot.domain.values import Json
 from bot.ports import SyncRefused, SyncStarted, TerminalError, TransientError
 from bot.sandbox.argocd.argocd import ArgoCD as Sandbox
 from bot.sandbox.argocd.controller import ArgoFaults, Timing
+from bot.sandbox.argocd.objects import NewApplication
 from bot.sandbox.serving import Listener
 
 URL = "https://github.example/acme/ops"
@@ -96,12 +97,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         made = World(sandbox, argocd, work, bare)
         made.release("1.0")
         await sandbox.create_application(
-            "otel",
-            project="shop",
-            repo_url=URL,
-            path="env/dev",
-            target_revision="main",
-            labels={"app": "otel"},
+            NewApplication(
+                "otel",
+                project="shop",
+                repo_url=URL,
+                path="env/dev",
+                target_revision="main",
+                labels={"app": "otel"},
+            )
         )
         await sandbox.start()
         yield made
@@ -175,7 +178,9 @@ async def test_an_application_that_is_being_deleted_refuses(world: World) -> Non
 
 async def test_with_auto_sync_no_revision_is_sent_that_would_be_refused(world: World) -> None:
     await world.sandbox.create_application(
-        "auto", project="shop", repo_url=URL, path="env/dev", target_revision="main", auto_sync=True
+        NewApplication(
+            "auto", project="shop", repo_url=URL, path="env/dev", target_revision="main", auto_sync=True
+        )
     )
     seen = await world.get(name="auto")
     assert seen.auto_sync

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.sandbox.argocd import ArgoCD, Timing
+from bot.sandbox.argocd import ArgoCD, NewApplication, Timing
 from tests.contract.argocd import check_exchange
 
 URL = "https://github.example/acme/operations.git"
@@ -89,13 +89,15 @@ async def argocd(tmp_path: Path, repo: Repo) -> AsyncIterator[ArgoCD]:
     opened.create_project("acme", roles={"lockstep": ACTIONS, "reader": ("get",)})
     for stage in ("dev", "prod"):
         await opened.create_application(
-            f"otel-app-{stage}",
-            project="acme",
-            repo_url=URL,
-            path=f"env/{stage}/helm",
-            target_revision="main",
-            labels={"stage": stage},
-            annotations={"kargo.akuity.io/authorized-stage": f"acme:{stage}"},
+            NewApplication(
+                f"otel-app-{stage}",
+                project="acme",
+                repo_url=URL,
+                path=f"env/{stage}/helm",
+                target_revision="main",
+                labels={"stage": stage},
+                annotations={"kargo.akuity.io/authorized-stage": f"acme:{stage}"},
+            )
         )
     await opened.start()
     yield opened

@@ -12,7 +12,7 @@ import httpx
 import jwt
 import pytest
 
-from bot.sandbox.argocd import ArgoCD, ArgoFaults, Timing
+from bot.sandbox.argocd import ArgoCD, ArgoFaults, NewApplication, Timing
 from bot.sandbox.serving import Listener
 from tests.contract.argocd import check_definition
 from tests.sandbox.argocd.conftest import FAST, URL, Repo, open_client, until, values
@@ -345,7 +345,9 @@ class TestFaults:
         argocd = ArgoCD(tmp_path / "slow", timing=Timing(deadline=0.05))
         argocd.register_repository(URL, path=repo.path)
         argocd.create_project("acme", roles={"r": ("get",)})
-        await argocd.create_application("app", project="acme", repo_url=URL, path="env/dev/helm")
+        await argocd.create_application(
+            NewApplication("app", project="acme", repo_url=URL, path="env/dev/helm")
+        )
         argocd.faults = ArgoFaults(slow_refresh=5)
         async with open_client(argocd, argocd.create_role_token("acme", "r")) as bot:
             answer = await bot.get("/api/v1/applications/app", params={"refresh": "hard"})

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.sandbox.argocd import ArgoCD, ArgoFaults, Timing
+from bot.sandbox.argocd import ArgoCD, ArgoFaults, NewApplication, Timing
 from bot.sandbox.registry import Registry
 from bot.sandbox.serving import Listener
 from tests.sandbox.argocd.conftest import FAST, URL, Repo, phase, until, values
@@ -77,7 +77,9 @@ async def test_health_may_look_good_for_a_moment_before_the_rollout_shows(tmp_pa
     argocd = ArgoCD(tmp_path / "momentary", timing=timing)
     argocd.register_repository(URL, path=repo.path)
     argocd.create_project("acme")
-    await argocd.create_application("app", project="acme", repo_url=URL, path="env/dev/helm", auto_sync=True)
+    await argocd.create_application(
+        NewApplication("app", project="acme", repo_url=URL, path="env/dev/helm", auto_sync=True)
+    )
     tip = repo.commit({"env/dev/helm/values.yaml": values("1.1.0")})
     await argocd.start()
     seen: list[str] = []
@@ -316,7 +318,7 @@ async def test_several_sources_have_several_revisions(
             {"repoURL": URL, "path": "extra", "targetRevision": "side"},
         ],
     }
-    await argocd.add_application("web", spec)
+    await argocd.add_application({"metadata": {"name": "web"}, "spec": spec})
     tip = repo.commit({"web/kustomization.yaml": kustomization.format("1.1.0")})
     app = (await client.get("/api/v1/applications/web", params={"refresh": "hard", "project": "acme"})).json()
     assert app["status"]["sync"]["revisions"] == [tip, side]
@@ -345,7 +347,7 @@ async def test_applications_are_compared_in_intervals(tmp_path: Path, repo: Repo
     argocd = ArgoCD(tmp_path / "loop", timing=Timing(interval=0.02))
     argocd.register_repository(URL, path=repo.path)
     argocd.create_project("acme")
-    await argocd.create_application("app", project="acme", repo_url=URL, path="env/dev/helm")
+    await argocd.create_application(NewApplication("app", project="acme", repo_url=URL, path="env/dev/helm"))
     await argocd.start()
     tip = repo.commit({"env/dev/helm/values.yaml": values("1.1.0")})
     await until(lambda: argocd.application("app")["status"]["sync"]["revision"] == tip)
@@ -359,7 +361,9 @@ async def test_two_refreshes_at_once_both_come_back(argocd: ArgoCD, client: http
 
 async def test_an_application_that_exists_or_cannot_be_read_is_not_created(argocd: ArgoCD) -> None:
     with pytest.raises(ValueError, match="there is an application otel-app-dev already"):
-        await argocd.create_application("otel-app-dev", project="acme", repo_url=URL, path="x")
-    with pytest.raises(ValueError, match="names project other, which does not exist"):
-        await argocd.create_application("new", project="other", repo_url=URL, path="x")
+        await argocd.create_application(
+            NewApplication("otel-app-dev", project="acme", repo_url=URL, path="x")
+        )
+    with pytest.raises(ValueError, match="references project other which does not exist"):
+        await argocd.create_application(NewApplication("new", project="other", repo_url=URL, path="x"))
     assert argocd.applications() == ["otel-app-dev", "otel-app-prod"]
