@@ -13,6 +13,9 @@ from bot.expressions.members import fetch, get, to_index
 from bot.expressions.meter import Meter
 from bot.expressions.operands import AnyMap, Operand, any_key, name_type, plain_key
 
+SORT_COST = 20
+"""Work per element of a sorted list."""
+
 
 def _list(value: Operand, name: str) -> list[Operand]:
     if isinstance(value, list):
@@ -176,5 +179,5 @@ def sort(arguments: Sequence[Operand], meter: Meter) -> Operand:
     order = arguments[1] if len(arguments) == 2 else "asc"
     if order not in ("asc", "desc"):
         raise ExpressionError(f"sort takes the order asc or desc, not {order!r}")
-    meter.elements(4 * len(found))
+    meter.elements(SORT_COST * len(found))
     return sorted(found, key=cmp_to_key(compare), reverse=order == "desc")

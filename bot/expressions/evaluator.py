@@ -106,7 +106,7 @@ class Expression:
             raise BudgetExceededError("the expression nests too deep to be evaluated here") from None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def compile_expression(source: str) -> Expression:
     """The compiled expression; raises ExpressionError for a source that expr-lang would not compile."""
     compiler = _Compiler()
@@ -116,6 +116,17 @@ def compile_expression(source: str) -> Expression:
     except RecursionError:
         raise BudgetExceededError("the expression nests too deep to be compiled here") from None
     return Expression(source, node, code.run, compiler.slots)
+
+
+def _describe(node: Node) -> str:
+    """The path that a node spells, such as `outputs.apply`, or an empty text."""
+    if isinstance(node, Name):
+        return node.name
+    if isinstance(node, Member) and isinstance(node.key, Literal) and (front := _describe(node.container)):
+        return (
+            f"{front}.{node.key.value}" if isinstance(node.key.value, str) else f"{front}[{node.key.value}]"
+        )
+    return ""
 
 
 def _placed(run: Run, at: int) -> Run:
@@ -321,10 +332,7 @@ class _Compiler:
     def member(self, node: Member) -> Code:
         key = self.compile(node.key).run
         container = self.compile(node.container).run
-        if isinstance(node.key, Literal) and not self.chains:
-            constant = node.key.value
-            return Code(_placed(lambda frame: fetch(container(frame), constant, frame.meter), node.at))
-        optional = node.optional
+        where, optional = _describe(node.container), node.optional
 
         def run(frame: Frame) -> Operand:
             base = container(frame)
@@ -334,6 +342,8 @@ class _Compiler:
                 return _CHAIN_END
             if optional and isinstance(base, Sensitive) and base.value is None:
                 return _ChainEnd((base.name,))
+            if base is None and where:
+                raise ExpressionError(f"{where} is nil here; use ?. where it may be missing")
             return fetch(base, key(frame), frame.meter)
 
         return Code(_placed(run, node.at))

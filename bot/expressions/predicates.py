@@ -11,6 +11,7 @@ from functools import cmp_to_key
 from typing import TypeAlias
 
 from bot.domain.values import Sensitive, Text, Unknown
+from bot.expressions.builtins_lists import SORT_COST
 from bot.expressions.equality import compare
 from bot.expressions.errors import ExpressionError
 from bot.expressions.frame import Frame, Run
@@ -146,6 +147,7 @@ def _sort_by(loop: Loop, extra: Operand) -> Operand:
     order = "asc" if extra is None else loop.known(extra)
     if order not in ("asc", "desc"):
         raise ExpressionError(f"sortBy takes the order asc or desc, not {order!r}")
+    loop.frame.meter.elements(SORT_COST * len(loop.items))
     pairs = [(loop.known(value), item) for _, item, value in loop.results()]
     by_key = cmp_to_key(compare)
     return [item for _, item in sorted(pairs, key=lambda pair: by_key(pair[0]), reverse=order == "desc")]

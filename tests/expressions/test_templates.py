@@ -91,7 +91,7 @@ def test_values_are_evaluated_and_keys_are_not() -> None:
 def test_an_error_names_the_key_and_the_place() -> None:
     with pytest.raises(ExpressionError) as caught:
         evaluate_template({"updates": [{"key": "a", "value": "x ${{ missing.x }}"}]}, SCOPE)
-    assert str(caught.value).startswith("updates[0].value: cannot take 'x' of nil")
+    assert str(caught.value).startswith("updates[0].value: missing is nil here")
     assert caught.value.position == 14
 
 
