@@ -74,6 +74,14 @@ async def test_nobody_pushes_without_an_account(client: httpx.AsyncClient) -> No
     assert (await client.post("/v2/acme/app/blobs/uploads/", headers=token)).status_code == 401
 
 
+async def test_a_token_for_everything_may_delete(client: httpx.AsyncClient) -> None:
+    query = {"service": "sandbox-registry", "scope": "repository:acme/app:*"}
+    for auth, expected in ((None, 401), (httpx.BasicAuth("ci", "s3cret"), 202)):
+        granted = await client.get("/token", params=query, auth=auth)
+        token = {"Authorization": f"Bearer {granted.json()['token']}"}
+        assert (await client.delete("/v2/acme/app/manifests/1.0.0", headers=token)).status_code == expected
+
+
 async def test_a_token_opens_only_the_repository_it_names(client: httpx.AsyncClient) -> None:
     granted = await answer_challenge(client, await client.get("/v2/acme/app/tags/list"), ("ci", "s3cret"))
     token = {"Authorization": f"Bearer {granted.json()['token']}"}
