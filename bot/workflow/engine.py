@@ -8,6 +8,7 @@ unit may run twice, and a half-done one goes on where its records end.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import fcntl
 import json
 import logging
@@ -91,12 +92,21 @@ class Engine:
 
     async def submit(self, queue: str, kind: str, argument: str, *, work_id: str, key: str) -> None:
         """Have work done once under this id, alone among the work of its key. Durable when it returns."""
-        with SetWorkflowID(work_id), SetEnqueueOptions(queue_partition_key=key):
-            await DBOS.enqueue_workflow_async(queue, _work, kind, argument)
+
+        async def enqueue() -> None:
+            with SetWorkflowID(work_id), SetEnqueueOptions(queue_partition_key=key):
+                await DBOS.enqueue_workflow_async(queue, _work, kind, argument)
+
+        # Work may ask for other work; in the context of a running step dbos would take it for a child.
+        await asyncio.get_running_loop().create_task(enqueue(), context=contextvars.Context())
 
     async def is_finished(self, work_id: str) -> bool:
         """Whether work of that id has ended, however it ended."""
-        status = await DBOS.get_workflow_status_async(work_id)
+
+        async def ask() -> Any:
+            return await DBOS.get_workflow_status_async(work_id)
+
+        status = await asyncio.get_running_loop().create_task(ask(), context=contextvars.Context())
         return status is not None and status.status in ("SUCCESS", "ERROR", "CANCELLED")
 
     async def stop(self) -> None:

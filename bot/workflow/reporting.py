@@ -85,25 +85,23 @@ class Reporter:
         return render_marker(marker, self.vault.digest).removeprefix("<!-- ").removesuffix(" -->")
 
     async def report(self, seen: Snapshot, waiting: str) -> None:
-        """Wish for everything that GitHub shall show of the Stage's Promotion now."""
-        promotion = seen.promotion
+        """Wish for everything that GitHub shall show of the Stage's Promotion, or of the last one, now."""
+        promotion = seen.promotion or seen.last
         if promotion is None or promotion.pull is None or promotion.target is None:
             return
         repository = self.github.repository_of(promotion.target.url)
         if repository is None:
             return
-        view = await self.view(promotion, seen.preview, waiting, seen)
-        if promotion.merge_commit is None and promotion.head is not None and seen.preview is not None:
+        preview = seen.preview or await self.store.get_preview(promotion.id, promotion.preview)
+        said = waiting if seen.promotion is not None else promotion.reason
+        view = await self.view(promotion, preview, said, seen)
+        if promotion.merge_commit is None and promotion.head is not None and preview is not None:
             await self._queue_check(repository, render_gate_check(view))
             await self._queue_check(repository, render_plan_check(view))
-            await self._queue_comment(
-                repository, promotion.pull, render_plan_comment(view), "plan", promotion
-            )
+            await self._queue_comment(repository, promotion.pull, render_plan_comment(view), "plan", promotion)
         if promotion.merge_commit is not None:
             await self._queue_check(repository, render_outcome_check(view))
-            await self._queue_comment(
-                repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
-            )
+            await self._queue_comment(repository, promotion.pull, render_outcome_comment(view), "outcome", promotion)
         await self._queue_pull(repository, promotion.pull, view)
 
     async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:
