@@ -115,7 +115,8 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
     line = 1
     for start, end in zip([0, *edges], [*edges, len(text)], strict=True):
         chunk = text[start:end]
-        if chunk.strip():
+        # What stands before the first separator may be nothing but directives and comments.
+        if any(part.strip() and part[0] not in "#%" for part in chunk.split("\n")):
             yield line, chunk
         line += chunk.count("\n")
 
@@ -154,16 +155,11 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 value, marks = self.node(next(events), events, ())
-                return ReadDocument(value, marks, tuple(self.complaints) + self.rest(events))
+                # Only at the end of the stream has the parser seen all that may be wrong.
+                for _ in events:
+                    continue
+                return ReadDocument(value, marks, tuple(self.complaints))
         return ReadDocument(None, Marks(self.first_line))
-
-    def rest(self, events: Iterator[yaml.Event]) -> tuple[Complaint, ...]:
-        """What follows the document: nothing, unless it was ended by `...` and goes on."""
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                line = self.line(event)
-                return (Complaint(line, (), "a second document begins here without a '---' line"),)
-        return ()
 
     def line(self, event: yaml.Event) -> int:
         mark = event.start_mark
@@ -255,16 +251,18 @@ class _Builder:
         return items
 
     def key(self, event: yaml.Event) -> tuple[str, bool]:
-        """A key as JSON has it, and whether it was written plain; only scalars may be keys."""
-        line = self.line(event)
+        """A key as text, and whether it was written plain; only scalars may be keys.
+
+        Kubernetes' tools turn the keys `on` and `y` into `true`; as nobody means that, keys stay as they are written.
+        """
         if not isinstance(event, yaml.ScalarEvent):
-            raise _Unreadable(line, "a key must be a plain value, not a list, a mapping or an alias")
-        value = _resolve_event(event)
-        if isinstance(value, str):
-            return value, not event.style
-        if value is None:
-            raise _Unreadable(line, "a key is empty")
-        return ("true" if value else "false") if isinstance(value, bool) else str(value), False
+            raise _Unreadable(
+                self.line(event), "a key must be a plain value, not a list, a mapping or an alias"
+            )
+        text = str(event.value)
+        if not text and not event.style:
+            raise _Unreadable(self.line(event), "a key is empty")
+        return text, not event.style
 
     def merge_sources(self, value: Json, marks: Marks) -> list[tuple[dict[str, Json], Marks]]:
         if isinstance(value, dict):

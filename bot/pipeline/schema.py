@@ -49,7 +49,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     # A huge or binary key is no slip of the pen, and comparing it would take long.
     if len(word) > 60:
         return ""
-    found = difflib.get_close_matches(word.lower(), {item.lower(): item for item in known}, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word.lower(), {item.lower(): item for item in known}, n=1, cutoff=0.65)
     return f"; did you mean {next(item for item in known if item.lower() == found[0])!r}?" if found else ""
 
 

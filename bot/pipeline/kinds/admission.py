@@ -15,6 +15,7 @@ from bot.domain.tasks import is_reserved_alias
 from bot.domain.urls import normalize_chart_url, normalize_git_url, normalize_image_url
 from bot.domain.values import Json
 from bot.pipeline.access import bool_at, list_at, mapping_at, mappings_at, text_at
+from bot.pipeline.field_patterns import is_valid_field
 from bot.pipeline.kinds.selectors import check_selector
 from bot.pipeline.kinds.tables import RECEIVER_VENDORS
 from bot.pipeline.reader import Path
@@ -162,7 +163,7 @@ def _git(body: dict[str, Json], path: Path) -> Iterator[Finding]:
     if since and parse_time(since) is None:
         yield Finding((*path, "since"), f"{shown(since)} is no time; write it like 2026-01-31T00:00:00Z")
     url = text_at(body, "repoURL")
-    if url and not url.startswith(("http://", "https://")):
+    if is_valid_field("git_url", url) and not url.startswith(("http://", "https://")):
         message = "ssh addresses are deprecated; write https://host/owner/repository"
         yield Finding((*path, "repoURL"), message, Severity.WARNING)
 
