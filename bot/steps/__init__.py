@@ -7,16 +7,41 @@ from collections.abc import Mapping
 from bot.domain.review import StepClass, StepKind
 from bot.ports import Ports
 from bot.steps.argocd_update import ArgoCDUpdate
+from bot.steps.argocd_wait import ArgoCDWait
+from bot.steps.compose_output import ComposeOutput
 from bot.steps.contract import Step
+from bot.steps.copy import Copy
+from bot.steps.delete import Delete
+from bot.steps.dns_wait import DnsWait
+from bot.steps.fail import Fail
+from bot.steps.file_write import FileWrite
+from bot.steps.git_clear import GitClear
 from bot.steps.git_clone import GitClone
 from bot.steps.git_commit import GitCommit
+from bot.steps.git_merge_pr import GitMergePr
+from bot.steps.git_open_pr import GitOpenPr
 from bot.steps.git_push import GitPush
+from bot.steps.git_tag import GitTag
+from bot.steps.git_wait_for_pr import GitWaitForPr
 from bot.steps.hcl_update import HclUpdate
+from bot.steps.http import HttpStep
+from bot.steps.http_download import HttpDownload
+from bot.steps.json_parse import JsonParse
 from bot.steps.json_update import JsonUpdate
+from bot.steps.kustomize_set_image import KustomizeSetImage
+from bot.steps.not_carried_out import NotCarriedOut
+from bot.steps.set_freight_alias import SetFreightAlias
+from bot.steps.set_metadata import SetMetadata
+from bot.steps.tar import Tar
 from bot.steps.tf_apply import TfApply
 from bot.steps.tf_output import TfOutput
 from bot.steps.tf_plan import TfPlan
+from bot.steps.toml_parse import TomlParse
 from bot.steps.toml_update import TomlUpdate
+from bot.steps.untar import Untar
+from bot.steps.wait_for_approval import WaitForApproval
+from bot.steps.yaml_merge import YamlMerge
+from bot.steps.yaml_parse import YamlParse
 from bot.steps.yaml_update import YamlUpdate
 
 _WAIT_FOR_APPS = 300.0
@@ -88,18 +113,66 @@ KINDS: Mapping[str, StepKind] = {
 
 
 def build_steps(ports: Ports) -> Mapping[str, Step]:
-    """Every step kind that can be carried out, by name, each with only the ports that it declares."""
+    """Every step kind by name, each with only the ports that it declares; some can only say that they are not done."""
     return {
         "argocd-update": ArgoCDUpdate(ports.argocd, ports.git),
+        "argocd-wait": ArgoCDWait(ports.argocd),
+        "compose-output": ComposeOutput(),
+        "copy": Copy(),
+        "delete": Delete(),
+        "dns-wait": DnsWait(ports.dns),
+        "fail": Fail(),
+        "file-write": FileWrite(),
+        "get-user-input": NotCarriedOut(KINDS["get-user-input"]),
+        "gh-create-issue": NotCarriedOut(KINDS["gh-create-issue"]),
+        "gh-issue-add-comment": NotCarriedOut(KINDS["gh-issue-add-comment"]),
+        "gh-issue-delete-comment": NotCarriedOut(KINDS["gh-issue-delete-comment"]),
+        "gh-issue-update-comment": NotCarriedOut(KINDS["gh-issue-update-comment"]),
+        "gh-search-issues": NotCarriedOut(KINDS["gh-search-issues"]),
+        "gh-update-issue": NotCarriedOut(KINDS["gh-update-issue"]),
+        "gh-wait-for-issue-state": NotCarriedOut(KINDS["gh-wait-for-issue-state"]),
+        "gha-dispatch-workflow": NotCarriedOut(KINDS["gha-dispatch-workflow"]),
+        "gha-wait-for-workflow": NotCarriedOut(KINDS["gha-wait-for-workflow"]),
+        "git-clear": GitClear(),
         "git-clone": GitClone(ports.git),
         "git-commit": GitCommit(ports.git),
+        "git-merge-pr": GitMergePr(ports.github),
+        "git-open-pr": GitOpenPr(ports.git, ports.github),
         "git-push": GitPush(ports.git),
+        "git-tag": GitTag(ports.git),
+        "git-wait-for-pr": GitWaitForPr(ports.github),
         "github-push": GitPush(ports.git, "github-push"),
         "hcl-update": HclUpdate(),
+        "helm-template": NotCarriedOut(KINDS["helm-template"]),
+        "helm-update-chart": NotCarriedOut(KINDS["helm-update-chart"]),
+        "http": HttpStep(ports.http, ports.vault),
+        "http-download": HttpDownload(ports.http, ports.vault),
+        "jfrog-evidence": NotCarriedOut(KINDS["jfrog-evidence"]),
+        "jira": NotCarriedOut(KINDS["jira"]),
+        "json-parse": JsonParse(),
         "json-update": JsonUpdate(),
+        "kustomize-build": NotCarriedOut(KINDS["kustomize-build"]),
+        "kustomize-set-image": KustomizeSetImage(),
+        "oci-download": NotCarriedOut(KINDS["oci-download"]),
+        "oci-push": NotCarriedOut(KINDS["oci-push"]),
+        "record-audit-event": NotCarriedOut(KINDS["record-audit-event"]),
+        "send-message": NotCarriedOut(KINDS["send-message"]),
+        "set-freight-alias": SetFreightAlias(ports.store),
+        "set-metadata": SetMetadata(ports.store),
+        "snow-create": NotCarriedOut(KINDS["snow-create"]),
+        "snow-delete": NotCarriedOut(KINDS["snow-delete"]),
+        "snow-query-for-records": NotCarriedOut(KINDS["snow-query-for-records"]),
+        "snow-update": NotCarriedOut(KINDS["snow-update"]),
+        "snow-wait-for-condition": NotCarriedOut(KINDS["snow-wait-for-condition"]),
+        "tar": Tar(),
         "tf-apply": TfApply(ports.git, ports.terraform, ports.vault, ports.store),
         "tf-output": TfOutput(ports.git, ports.terraform, ports.vault, ports.store),
         "tf-plan": TfPlan(ports.git, ports.terraform, ports.vault, ports.store),
+        "toml-parse": TomlParse(),
         "toml-update": TomlUpdate(),
+        "untar": Untar(),
+        "wait-for-approval": WaitForApproval(ports.github),
+        "yaml-merge": YamlMerge(),
+        "yaml-parse": YamlParse(),
         "yaml-update": YamlUpdate(),
     }

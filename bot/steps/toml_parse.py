@@ -1,0 +1,30 @@
+"""`toml-parse`: outputs whose values are expressions over a TOML file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.domain.review import StepClass, StepKind
+from bot.steps.contract import Config as Given
+from bot.steps.contract import StepContext, StepResult
+from bot.steps.parsing import parse_toml, run_parse
+
+KIND = StepKind("toml-parse", StepClass.PURE)
+
+
+@dataclass(frozen=True, slots=True)
+class TomlParse:
+    """Reads the work tree only."""
+
+    @property
+    def kind(self) -> StepKind:
+        """Pure."""
+        return KIND
+
+    async def preview(self, config: Given, context: StepContext) -> StepResult:
+        """The outputs; what stands for an unknown value is unknown again."""
+        return await run_parse(KIND.name, config, context, parse_toml)
+
+    async def fulfil(self, config: Given, context: StepContext) -> StepResult:
+        """The outputs."""
+        return await run_parse(KIND.name, config, context, parse_toml)
