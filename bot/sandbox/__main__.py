@@ -8,9 +8,10 @@ import signal
 import sys
 from pathlib import Path
 
+from bot.sandbox.argocd import QUICK
 from bot.sandbox.files import write_whole
 from bot.sandbox.seed.demo import BotEndpoints
-from bot.sandbox.server import Sandbox
+from bot.sandbox.server import Sandbox, SandboxOptions
 from bot.sandbox.serving import PortTaken
 
 _WRONG = 2
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="NAME=VALUE",
         help="a static header of those notifications, such as Authorization=Bearer...; may be repeated",
     )
+    parser.add_argument("--quick", action="store_true", help="let Argo CD need tenths of seconds, for tests")
     options = parser.parse_args(arguments)
     try:
         headers = dict(_split_header(text) for text in options.registry_webhook_header)
@@ -43,19 +45,20 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
     endpoints = BotEndpoints(options.webhook_url, options.registry_webhook_url, headers)
     try:
-        asyncio.run(_serve(options.dir.resolve(), endpoints, options.port_file))
+        sandbox = Sandbox(options.dir.resolve(), SandboxOptions(QUICK if options.quick else None))
+        asyncio.run(_serve(sandbox, endpoints, options.port_file))
     except PortTaken as error:
         print(error.strerror, file=sys.stderr)
         return _WRONG
     return 0
 
 
-async def _serve(directory: Path, endpoints: BotEndpoints, port_file: Path | None) -> None:
+async def _serve(sandbox: Sandbox, endpoints: BotEndpoints, port_file: Path | None) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with Sandbox(directory) as sandbox:
+    async with sandbox:
         demo = await sandbox.seed_demo(endpoints)
         line = demo.as_json()
         if port_file is not None:

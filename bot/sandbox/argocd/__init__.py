@@ -1,7 +1,7 @@
 """A simulated Argo CD: its REST API, its life cycle of Applications, and a page that shows them."""
 
 from bot.sandbox.argocd.argocd import ArgoCD
-from bot.sandbox.argocd.controller import ArgoFaults, Timing
+from bot.sandbox.argocd.controller import QUICK, ArgoFaults, Timing
 from bot.sandbox.argocd.objects import NewApplication
 
-__all__ = ["ArgoCD", "ArgoFaults", "NewApplication", "Timing"]
+__all__ = ["QUICK", "ArgoCD", "ArgoFaults", "NewApplication", "Timing"]

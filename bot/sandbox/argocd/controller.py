@@ -41,6 +41,10 @@ class Timing:
     deadline: float = 60.0
 
 
+QUICK: Final = Timing(interval=30.0, queue=0.05, operation=0.1, stale=0.2, rollout=0.3)
+"""For tests that run the whole road: the order of events is kept, a rollout takes well under a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class ArgoFaults(Faults):
     """Switches beside the common ones; each tuple names Applications, `*` names all.

@@ -153,10 +153,11 @@ async def _run(arguments: list[str], environ: dict[str, str]) -> tuple[int, byte
     try:
         async with asyncio.timeout(_SECONDS):
             output, problem = await process.communicate()
-    except BaseException:
+    except TimeoutError as error:
+        raise SourceError(f"git did not end within {_SECONDS} seconds") from error
+    finally:
         # A cancelled reader must not leave git behind, nor one that hangs.
         if process.returncode is None:
             process.kill()
             await process.wait()
-        raise
     return process.returncode or 0, output, problem

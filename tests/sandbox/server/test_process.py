@@ -74,7 +74,7 @@ async def test_a_sync_that_was_under_way_when_it_was_killed_is_finished_after_th
     async with httpx.AsyncClient(headers=headers, trust_env=False) as client:
         await client.post(f"{path}/sync", json={"name": "otel-app-dev", "project": "acme"})
     await stop(first, signal.SIGKILL)
-    second = await start("--dir", str(tmp_path))
+    second = await start("--dir", str(tmp_path), "--quick")
     assert json.loads(await read_line(second)) == demo
     async with httpx.AsyncClient(headers=headers, trust_env=False) as client, asyncio.timeout(20):
         app = (await client.get(path)).json()
