@@ -29,7 +29,9 @@ def is_equal(left: Operand, right: Operand, meter: Meter, depth: int = 0) -> boo
     if isinstance(left, Moment) and isinstance(right, Moment):
         return count_nanoseconds(left) == count_nanoseconds(right)
     if isinstance(left, Struct) and isinstance(right, Struct):
-        return left.type_name == right.type_name and is_equal(left.json, right.json, meter, depth + 1)
+        if left.type_name != right.type_name:
+            return False
+        return is_equal(dict(left.fields), dict(right.fields), meter, depth + 1)
     return type(left) is type(right) and left == right
 
 

@@ -17,14 +17,18 @@ from bot.expressions.errors import BudgetExceededError, ExpressionError
 from bot.expressions.frame import Code, Frame, Run
 from bot.expressions.kinds import check_binary, check_bool, check_unary, result_kind
 from bot.expressions.logic import (
+    CHAIN_END,
     SIMPLE,
+    ChainEnd,
     call_function,
     call_method,
     coalesce,
+    describe,
     invert,
     logical,
     negate,
     operate,
+    placed,
     plus,
 )
 from bot.expressions.marks import is_unknown, lift, scan, sensitive, uncover
@@ -55,18 +59,6 @@ from bot.expressions.parser import parse
 from bot.expressions.predicates import PredicateRun
 
 _FREE_BODIES = frozenset({"map", "sum", "groupBy", "sortBy", "reduce"})
-
-
-class _ChainEnd:
-    """What a `?.` chain gives from nil on; `names` are those of the secrets that were nil."""
-
-    __slots__ = ("names",)
-
-    def __init__(self, names: tuple[str, ...] = ()) -> None:
-        self.names = names
-
-
-_CHAIN_END = _ChainEnd()
 
 
 class Expression:
@@ -116,31 +108,6 @@ def compile_expression(source: str) -> Expression:
     except RecursionError:
         raise BudgetExceededError("the expression nests too deep to be compiled here") from None
     return Expression(source, node, code.run, compiler.slots)
-
-
-def _describe(node: Node) -> str:
-    """The path that a node spells, such as `outputs.apply`, or an empty text."""
-    if isinstance(node, Name):
-        return node.name
-    if isinstance(node, Member) and isinstance(node.key, Literal) and (front := _describe(node.container)):
-        return (
-            f"{front}.{node.key.value}" if isinstance(node.key.value, str) else f"{front}[{node.key.value}]"
-        )
-    return ""
-
-
-def _placed(run: Run, at: int) -> Run:
-    """The same, with errors that know no place yet placed at `at`."""
-
-    def placed(frame: Frame) -> Operand:
-        try:
-            return run(frame)
-        except ExpressionError as error:
-            if error.position < 0:
-                error.position = at
-            raise
-
-    return placed
 
 
 class _Compiler:
@@ -248,19 +215,19 @@ class _Compiler:
                 return compute(value)
             return lift((value,), frame.meter, lambda plain: compute(plain[0]))
 
-        return Code(_placed(run, node.at), kind)
+        return Code(placed(run, node.at), kind)
 
     def binary(self, node: Binary) -> Code:
         left, right = self.compile(node.left), self.compile(node.right)
         if node.operator in ("&&", "and"):
             check_bool(left.kind, right.kind, node.at)
             return Code(
-                _placed(logical(left.run, right.run, deciding=False), node.at), "bool" if right.kind else ""
+                placed(logical(left.run, right.run, deciding=False), node.at), "bool" if right.kind else ""
             )
         if node.operator in ("||", "or"):
             check_bool(left.kind, right.kind, node.at)
             return Code(
-                _placed(logical(left.run, right.run, deciding=True), node.at), "bool" if right.kind else ""
+                placed(logical(left.run, right.run, deciding=True), node.at), "bool" if right.kind else ""
             )
         if node.operator == "??":
             return Code(coalesce(left.run, right.run))
@@ -274,7 +241,7 @@ class _Compiler:
                 read_pattern(node.right.value)
             except ExpressionError as error:
                 raise error.moved(node.right.at) from None
-        return Code(_placed(operate(node.operator, left.run, right.run), node.at), kind)
+        return Code(placed(operate(node.operator, left.run, right.run), node.at), kind)
 
     def conditional(self, node: Conditional) -> Code:
         condition, then, otherwise = (
@@ -294,7 +261,7 @@ class _Compiler:
                 return sensitive((value.name,), (then if value.value else otherwise).run(frame))
             raise ExpressionError(f"a condition must be true or false, not {name_type(value)}")
 
-        return Code(_placed(run, node.at), then.kind if then.kind == otherwise.kind else "")
+        return Code(placed(run, node.at), then.kind if then.kind == otherwise.kind else "")
 
     # -- containers ----------------------------------------------------------------------------------------
 
@@ -316,7 +283,7 @@ class _Compiler:
                 made[key] = value_run(frame)
             return sensitive(names, made) if names else made
 
-        return Code(_placed(run, node.at), "map")
+        return Code(placed(run, node.at), "map")
 
     def chain(self, node: Chain) -> Code:
         self.chains += 1
@@ -325,28 +292,28 @@ class _Compiler:
 
         def run(frame: Frame) -> Operand:
             value = inner(frame)
-            return sensitive(value.names, None) if isinstance(value, _ChainEnd) else value
+            return sensitive(value.names, None) if isinstance(value, ChainEnd) else value
 
         return Code(run)
 
     def member(self, node: Member) -> Code:
         key = self.compile(node.key).run
         container = self.compile(node.container).run
-        where, optional = _describe(node.container), node.optional
+        where, optional = describe(node.container), node.optional
 
         def run(frame: Frame) -> Operand:
             base = container(frame)
-            if isinstance(base, _ChainEnd):
+            if isinstance(base, ChainEnd):
                 return base
             if optional and base is None:
-                return _CHAIN_END
+                return CHAIN_END
             if optional and isinstance(base, Sensitive) and base.value is None:
-                return _ChainEnd((base.name,))
+                return ChainEnd((base.name,))
             if base is None and where:
                 raise ExpressionError(f"{where} is nil here; use ?. where it may be missing")
             return fetch(base, key(frame), frame.meter)
 
-        return Code(_placed(run, node.at))
+        return Code(placed(run, node.at))
 
     def slice(self, node: Slice) -> Code:
         container = self.compile(node.container).run
@@ -355,21 +322,21 @@ class _Compiler:
 
         def run(frame: Frame) -> Operand:
             base = container(frame)
-            return base if isinstance(base, _ChainEnd) else cut(base, start(frame), end(frame), frame.meter)
+            return base if isinstance(base, ChainEnd) else cut(base, start(frame), end(frame), frame.meter)
 
-        return Code(_placed(run, node.at))
+        return Code(placed(run, node.at))
 
     # -- calls ---------------------------------------------------------------------------------------------
 
     def call(self, node: Call) -> Code:
         arguments = [self.compile(item).run for item in node.arguments]
         if isinstance(node.callee, Name):
-            return Code(_placed(call_function(node.callee.name, arguments), node.at))
+            return Code(placed(call_function(node.callee.name, arguments), node.at))
         callee = self.compile(node.callee).run
 
         def run(frame: Frame) -> Operand:
             method = callee(frame)
-            if isinstance(method, _ChainEnd):
+            if isinstance(method, ChainEnd):
                 return method
             values = [argument(frame) for argument in arguments]
             if isinstance(method, Sensitive):
@@ -379,7 +346,7 @@ class _Compiler:
                 return scan((method, *values), frame.meter).unknown()
             return lift(values, frame.meter, lambda plain: call_method(method, plain))
 
-        return Code(_placed(run, node.at))
+        return Code(placed(run, node.at))
 
     def builtin(self, node: BuiltinCall) -> Code:
         codes = [self.compile(item) for item in node.arguments]
@@ -390,7 +357,7 @@ class _Compiler:
         def run(frame: Frame) -> Operand:
             return call_builtin(entry, [argument(frame) for argument in runs], frame)
 
-        return Code(_placed(run, node.at), entry.kind)
+        return Code(placed(run, node.at), entry.kind)
 
     def predicate(self, node: PredicateCall) -> Code:
         collection = self.compile(node.collection)
@@ -409,4 +376,4 @@ class _Compiler:
         run = PredicateRun(node.name, collection.run, body.run if body else None, extra, (base, cost))
         kinds = {"filter": "array", "map": "array", "sortBy": "array", "count": "int", "groupBy": "map"}
         kind = "bool" if node.name in ("all", "any", "none", "one") else kinds.get(node.name, "")
-        return Code(_placed(run, node.at), kind)
+        return Code(placed(run, node.at), kind)

@@ -286,9 +286,7 @@ def data_functions(facts: DataFacts) -> dict[str, Function]:
 
     return {
         "secret": _secret_function("secret", facts.secrets),
-        "sharedSecret": _secret_function(
-            "sharedSecret", {name: secret for name, secret in facts.shared_secrets.items() if secret.generic}
-        ),
+        "sharedSecret": _secret_function("sharedSecret", facts.shared_secrets, generic=True),
         "configMap": config_map("configMap", facts.config_maps),
         "sharedConfigMap": config_map("sharedConfigMap", facts.shared_config_maps),
         "freightMetadata": freight_metadata,
@@ -297,13 +295,13 @@ def data_functions(facts: DataFacts) -> dict[str, Function]:
     }
 
 
-def _secret_function(function: str, secrets: Mapping[str, SecretData]) -> Function:
-    """A map of sensitive values, empty if the Secret does not exist."""
+def _secret_function(function: str, secrets: Mapping[str, SecretData], *, generic: bool = False) -> Function:
+    """A map of sensitive values, empty if the Secret does not exist or may not be read; one Secret is looked up."""
 
     def read(arguments: Sequence[Operand]) -> Operand:
         name = _one_text(arguments, function)
         found = secrets.get(name)
-        if found is None:
+        if found is None or (generic and not found.generic):
             return StringMap()
         return StringMap(
             {key: Sensitive(f"{function}('{name}').{key}", value) for key, value in found.data.items()}

@@ -64,19 +64,19 @@ def check_binary(operator: str, left: str, right: str, at: int) -> str:
     """The kind of the result; raises ExpressionError where the operands certainly do not fit."""
     if operator in ("==", "!="):
         fits = not left or not right or left == right or "nil" in (left, right) or {left, right} <= _NUMBERS
-        return _fitting(operator, left, right, "bool", at, fits=fits)
+        return _fitting((operator, left, right), "bool", at, fits=fits)
     if operator in ("<", ">", "<=", ">="):
         both = _NUMBERS if left in _NUMBERS or right in _NUMBERS else {left or right}
         fits = {left, right} - {""} <= set(both) and not {left, right} & {"nil", "bool", "array", "map"}
-        return _fitting(operator, left, right, "bool", at, fits=fits)
+        return _fitting((operator, left, right), "bool", at, fits=fits)
     if operator == "in":
         fits = right in ("", "array", "map", "nil") and not (
             right == "map" and left not in ("", "string", "nil")
         )
-        return _fitting(operator, left, right, "bool", at, fits=fits)
+        return _fitting((operator, left, right), "bool", at, fits=fits)
     if operator in _TEXT_OPERATORS:
         nil = operator == "matches" and left == "nil"
-        return _fitting(operator, left, right, "bool", at, fits=nil or {left, right} <= {"", "string"})
+        return _fitting((operator, left, right), "bool", at, fits=nil or {left, right} <= {"", "string"})
     return _check_arithmetic(operator, left, right, at)
 
 
@@ -86,17 +86,19 @@ def _check_arithmetic(operator: str, left: str, right: str, at: int) -> str:
         fits = known in {"", "int", "float", "time", "duration"} or (operator == "+" and known == "string")
         if operator == "%" and known == "float":
             fits = False
-        return _fitting(operator, left or "any", right or "any", _RESULTS.get(operator, ""), at, fits=fits)
+        return _fitting((operator, left or "any", right or "any"), _RESULTS.get(operator, ""), at, fits=fits)
     if (operator, left, right) in _TIME_SUMS:
         return _TIME_SUMS[operator, left, right]
     if operator == "+" and left == right == "string":
         return "string"
     fits = {left, right} <= _NUMBERS and (operator != "%" or left == right == "int")
     sum_kind = "float" if "float" in (left, right) else "int"
-    return _fitting(operator, left, right, _RESULTS.get(operator, sum_kind), at, fits=fits)
+    return _fitting((operator, left, right), _RESULTS.get(operator, sum_kind), at, fits=fits)
 
 
-def _fitting(operator: str, left: str, right: str, kind: str, at: int, *, fits: bool) -> str:
+def _fitting(parts: tuple[str, str, str], kind: str, at: int, *, fits: bool) -> str:
+    """The kind, if operator and operands (`parts`) fit."""
     if not fits:
+        operator, left, right = parts
         raise ExpressionError(f"{operator} is not defined between {left} and {right}", at)
     return kind

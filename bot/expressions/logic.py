@@ -9,11 +9,50 @@ from bot.expressions.equality import float_or_int
 from bot.expressions.errors import BudgetExceededError, ExpressionError
 from bot.expressions.frame import Frame, Run
 from bot.expressions.marks import is_unknown, lift, scan, sensitive
+from bot.expressions.nodes import Literal, Member, Name, Node
 from bot.expressions.operands import NUMBERS, Method, Operand, Span, name_type, wrap_int
 from bot.expressions.operators import BINARY
 
 SIMPLE: frozenset[type] = frozenset({type(None), bool, int, float, str, Span})
 """Types that hold no marks, so that the slow road is not taken for them."""
+
+
+class ChainEnd:
+    """What a `?.` chain gives from nil on; `names` are those of the secrets that were nil."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+
+
+CHAIN_END = ChainEnd()
+"""The end of a chain at nil that is no secret."""
+
+
+def describe(node: Node) -> str:
+    """The path that a node spells, such as `outputs.apply`, or an empty text."""
+    if isinstance(node, Name):
+        return node.name
+    if isinstance(node, Member) and isinstance(node.key, Literal) and (front := describe(node.container)):
+        return (
+            f"{front}.{node.key.value}" if isinstance(node.key.value, str) else f"{front}[{node.key.value}]"
+        )
+    return ""
+
+
+def placed(run: Run, at: int) -> Run:
+    """The same, with errors that know no place yet placed at `at`."""
+
+    def run_placed(frame: Frame) -> Operand:
+        try:
+            return run(frame)
+        except ExpressionError as error:
+            if error.position < 0:
+                error.position = at
+            raise
+
+    return run_placed
 
 
 def operate(operator: str, left: Run, right: Run) -> Run:

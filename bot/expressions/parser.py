@@ -218,10 +218,8 @@ class _Parser:
             node = self.sequence(closing=")")
             self.expect_bracket(")")
             return self.postfix(node)
-        if token.is_bracket("["):
-            return self.postfix(self.array())
-        if token.is_bracket("{"):
-            return self.postfix(self.map())
+        if token.is_bracket("[") or token.is_bracket("{"):
+            return self.postfix(self.array() if token.value == "[" else self.map())
         if token.kind is Kind.NUMBER:
             self.advance()
             return Literal(token.at, read_number(token))
@@ -381,9 +379,9 @@ class _Parser:
             raise ExpressionError(f"expected a name, found {token}", token.at)
         self.advance()
         member = Member(token.at, node, Literal(token.at, token.value), optional)
-        if not self.current.is_bracket("("):
-            return self.made(member)
         self.made(member)
+        if not self.current.is_bracket("("):
+            return member
         self.advance()
         return self.made(Call(token.at, member, self.separated(")", self.expression)))
 

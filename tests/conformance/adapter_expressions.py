@@ -73,7 +73,7 @@ def _time(text: str) -> datetime:
 
 
 def expressions(case: Case) -> Json:
-    scope = Scope(case.get("env", {}), TEMPLATE_FUNCTIONS)
+    scope = Scope(case.get("env", {}), TEMPLATE_FUNCTIONS, datetime.now(UTC))
     template = case["template"] if "raw_json" not in case else json.loads(case["raw_json"])
     return reveal(evaluate_template(template, scope))
 
@@ -176,9 +176,13 @@ def _discovered(found: Case | None) -> DiscoveredArtifacts | None:
 
 def _commit(item: Case) -> DiscoveredCommit:
     return DiscoveredCommit(
-        item["id"],
-        *(item.get(key, "") for key in ("branch", "tag", "subject", "author", "committer")),
-        _time(item["creatorDate"]) if "creatorDate" in item else None,
+        id=item["id"],
+        branch=item.get("branch", ""),
+        tag=item.get("tag", ""),
+        subject=item.get("subject", ""),
+        author=item.get("author", ""),
+        committer=item.get("committer", ""),
+        creator_date=_time(item["creatorDate"]) if "creatorDate" in item else None,
     )
 
 
@@ -253,6 +257,8 @@ def evaluator(case: Case) -> Json:
             runs = decide_run(promotion, facts, texts)
             assert isinstance(runs, bool)
             return not runs
+        case "config" if "config" not in step:
+            return None
         case "config":
             return reveal(dict(evaluate_config(promotion, facts, texts)))
         case what:
