@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from bot.ports import TransientError
@@ -19,10 +19,13 @@ _LOOK_EVERY = 0.1
 
 
 @contextlib.asynccontextmanager
-async def hold_file(path: Path, *, timeout: float, what: str) -> AsyncIterator[int]:
+async def hold_file(
+    path: Path, *, timeout: float, what: str, on_busy: Callable[[], None] | None = None
+) -> AsyncIterator[int]:
     """Hold the lock on a file that is created if need be; gives the file descriptor.
 
-    Raises TransientError after `timeout` seconds; `what` names the thing that is locked.
+    Raises TransientError after `timeout` seconds; `what` names the thing that is locked. `on_busy` is called each
+    time that somebody else is found to have it.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -33,6 +36,8 @@ async def hold_file(path: Path, *, timeout: float, what: str) -> AsyncIterator[i
                     f"Waited {timeout:g} s for {what}, which another process is using; it is tried again later.",
                     retry_after=10.0,
                 )
+            if on_busy is not None:
+                on_busy()
             await asyncio.sleep(_LOOK_EVERY)
         try:
             yield descriptor

@@ -2,7 +2,9 @@
 
 It starts in a session of its own with nothing on standard input. It is interrupted by SIGINT, which Terraform takes
 as "finish what you are doing and save the state", and killed with its whole group if that takes too long; the kernel
-sends the same SIGINT if the bot itself dies.
+sends the same SIGINT if the bot itself dies. It writes to files without a name, not to pipes: a Go program ends at
+once when it writes to a pipe that nobody reads, so with pipes the death of the bot would be that of Terraform too,
+in the middle of an apply.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import ctypes
 import os
 import resource
 import signal
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot.adapters.terraform.landlock import Ruleset
@@ -23,8 +26,8 @@ from bot.ports import TerminalError
 _PARENT_DEATH_SIGNAL = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-_DRAIN_SECONDS = 2.0
-"""How long the pipes are read after the child has ended; a stray grandchild may keep them open for ever."""
+_LOOK_EVERY = 0.1
+"""Seconds between two looks at what a child has written."""
 
 _STDERR_LIMIT = 256 * 1024
 
@@ -72,6 +75,8 @@ class Command:
     inherited: tuple[int, ...] = ()
     on_line: Callable[[bytes], None] | None = None
     """Gets each line of standard output as it comes, without its end."""
+    on_start: Callable[[int], None] | None = None
+    """Gets the process id, which is also that of its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +89,50 @@ class Ended:
     stopped: str = ""
 
 
-@dataclass(slots=True)
-class _Sink:
-    """Bytes of one pipe, up to a limit; `full` is set when there were more."""
+class _Written:
+    """What a child writes to one of its outputs, read while it goes on writing."""
 
-    limit: int
-    on_line: Callable[[bytes], None] | None = None
-    data: bytearray = field(default_factory=bytearray)
-    full: asyncio.Event = field(default_factory=asyncio.Event)
-    _shown: int = 0
+    def __init__(self, limit: int, on_line: Callable[[bytes], None] | None = None) -> None:
+        self._descriptor, name = tempfile.mkstemp()
+        os.unlink(name)
+        self._limit = limit
+        self._on_line = on_line
+        self._shown = 0
+        self._begun = b""
 
-    async def drain(self, stream: asyncio.StreamReader) -> None:
-        while chunk := await stream.read(1 << 16):
-            room = self.limit - len(self.data)
-            self.data += chunk[:room]
-            if len(chunk) > room:
-                # Read on, or the child would wait for room in the pipe instead of taking the signal.
-                self.full.set()
-            self._show()
+    def fileno(self) -> int:
+        return self._descriptor
 
-    def _show(self) -> None:
-        if self.on_line is None:
-            return
-        end = self.data.rfind(b"\n")
-        if end >= self._shown:
-            for line in bytes(self.data[self._shown : end]).split(b"\n"):
-                self.on_line(line)
-            self._shown = end + 1
+    @property
+    def is_too_long(self) -> bool:
+        return os.fstat(self.fileno()).st_size > self._limit
+
+    def show(self) -> None:
+        """Hand on the lines that are complete by now."""
+        while self._on_line is not None and self._shown < self._limit:
+            # Child and parent share one position in the file, so it is read without moving that.
+            chunk = os.pread(self.fileno(), min(1 << 20, self._limit - self._shown), self._shown)
+            if not chunk:
+                return
+            self._shown += len(chunk)
+            *lines, self._begun = (self._begun + chunk).split(b"\n")
+            for line in lines:
+                self._on_line(line)
+
+    def end(self) -> bytes:
+        """All of it, up to the limit, with its last line handed on."""
+        self.show()
+        if self._begun and self._on_line is not None:
+            self._on_line(self._begun)
+        data = bytearray()
+        while len(data) < self._limit and (
+            chunk := os.pread(self.fileno(), self._limit - len(data), len(data))
+        ):
+            data += chunk
+        return bytes(data)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 async def execute(command: Command, stop: Stop) -> Ended:
@@ -121,32 +143,28 @@ async def execute(command: Command, stop: Stop) -> Ended:
     """
     if stop.asked:
         return Ended(-1, b"", "", stop.reason)
-    process = await _start(command)
-    out = _Sink(command.limits.output, command.on_line)
-    err = _Sink(_STDERR_LIMIT)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    pipes = [asyncio.create_task(out.drain(process.stdout)), asyncio.create_task(err.drain(process.stderr))]
+    out, err = _Written(command.limits.output, command.on_line), _Written(_STDERR_LIMIT)
     try:
-        stopped = await _watch(process, command.limits, stop, out)
-    except asyncio.CancelledError:
-        await asyncio.shield(_interrupt(process, command.limits.grace))
-        raise
+        process = await _start(command, out.fileno(), err.fileno())
+        try:
+            if command.on_start is not None:
+                command.on_start(process.pid)
+            stopped = await _watch(process, command.limits, stop, out)
+        except asyncio.CancelledError:
+            await asyncio.shield(_interrupt(process, command.limits.grace))
+            raise
+        finally:
+            # Whatever the child left running in its group ends with it.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        code = await process.wait()
+        return Ended(code, out.end(), err.end().decode("utf-8", "replace"), stopped)
     finally:
-        # Whatever the child left running in its group ends with it.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.wait(pipes, timeout=_DRAIN_SECONDS)
-        for pipe in pipes:
-            pipe.cancel()
-        await asyncio.gather(*pipes, return_exceptions=True)
-        # asyncio has no public way to close the pipes of a child that has ended while a grandchild holds them.
-        process._transport.close()  # type: ignore[attr-defined]
-    code = await process.wait()
-    return Ended(code, bytes(out.data), err.data.decode("utf-8", "replace"), stopped)
+        out.close()
+        err.close()
 
 
-async def _start(command: Command) -> asyncio.subprocess.Process:
+async def _start(command: Command, out: int, err: int) -> asyncio.subprocess.Process:
     parent = os.getpid()
     rules = command.rules
 
@@ -168,8 +186,8 @@ async def _start(command: Command) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *command.arguments,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=out,
+            stderr=err,
             cwd=command.directory,
             env=dict(command.environment),
             start_new_session=True,
@@ -182,29 +200,36 @@ async def _start(command: Command) -> asyncio.subprocess.Process:
         ) from error
 
 
-async def _watch(process: asyncio.subprocess.Process, limits: Limits, stop: Stop, out: _Sink) -> str:
+async def _watch(process: asyncio.subprocess.Process, limits: Limits, stop: Stop, out: _Written) -> str:
     """Wait for the end; if the command is stopped before, why."""
-    ended = asyncio.create_task(process.wait())
-    asked = asyncio.create_task(stop.wait())
-    full = asyncio.create_task(out.full.wait())
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + limits.seconds
+    ended, asked = asyncio.create_task(process.wait()), asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait(
-            [ended, asked, full], timeout=max(limits.seconds, 0.0), return_when=asyncio.FIRST_COMPLETED
-        )
-        if ended.done():
-            return ""
-        if asked.done():
-            reason = stop.reason
-        elif full.done():
-            reason = f"it wrote more than {limits.output} bytes"
-        else:
-            reason = "the time limit was reached"
-        await _interrupt(process, limits.grace)
-        return reason
+        while True:
+            left = max(deadline - loop.time(), 0.0)
+            await asyncio.wait(
+                [ended, asked], timeout=min(left, _LOOK_EVERY), return_when=asyncio.FIRST_COMPLETED
+            )
+            if ended.done():
+                return ""
+            out.show()
+            reason = _reason_to_stop(stop, out, limits, late=loop.time() >= deadline)
+            if reason:
+                await _interrupt(process, limits.grace)
+                return reason
     finally:
-        for task in (ended, asked, full):
+        for task in (ended, asked):
             task.cancel()
-        await asyncio.gather(ended, asked, full, return_exceptions=True)
+        await asyncio.gather(ended, asked, return_exceptions=True)
+
+
+def _reason_to_stop(stop: Stop, out: _Written, limits: Limits, *, late: bool) -> str:
+    if stop.asked:
+        return stop.reason
+    if out.is_too_long:
+        return f"it wrote more than {limits.output} bytes"
+    return "the time limit was reached" if late else ""
 
 
 async def _interrupt(process: asyncio.subprocess.Process, grace: float) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -40,12 +41,9 @@ from bot.domain.terraform import (
     StateLocked,
 )
 from bot.domain.values import Json
-from bot.ports import TerminalError, TerraformRun, Vault
+from bot.ports import TerraformRun, Vault
 
 _PLAN_TEXT_LIMIT = 4 * 1024 * 1024
-
-_ELSEWHERE = ("remote", "cloud")
-"""Backends that run Terraform on somebody else's machine, outside of every rule here."""
 
 
 class TerraformRunner:
@@ -131,12 +129,6 @@ class TerraformRunner:
             return Interrupted(init.stopped)
         if init.code != 0:
             return _failed(session)
-        backend, _ = session.read_backend()
-        if backend in _ELSEWHERE:
-            raise TerminalError(
-                f"The backend {backend!r} runs Terraform on another machine, where nothing of this holds; "
-                "use a backend that only stores the state."
-            )
         planned = await session.command(
             "plan",
             f"-out={session.place.plan}",
@@ -217,6 +209,9 @@ class TerraformRunner:
             return Interrupted(init.stopped)
         if init.code != 0:
             return _failed(session)
+        state = session.state_path()
+        errored = posixpath.join(session.run.directory.strip("/"), "errored.tfstate")
+        await asyncio.to_thread(session.rescue.begin, session.place.work, state, errored)
         again = session.variable_arguments() if session.version.takes_variables_at_apply else []
         applied = await session.command(
             "apply",
@@ -227,16 +222,16 @@ class TerraformRunner:
             str(session.place.plan),
             streaming=True,
         )
-        states = await self._states(session)
+        states = await session.changed(lambda path: path == state) if state else {}
+        kept = await asyncio.to_thread(session.rescue.end, session.place.work)
         if applied.stopped:
             return Interrupted(applied.stopped, partial=True, state_files=states)
         if applied.code == 0:
             return Applied(session.log.summary, session.log.text, states)
-        rescued = await asyncio.to_thread(self._rescue, session)
-        return await self._apply_failed(session, states, rescued)
+        return self._apply_failed(session, states, kept)
 
-    async def _apply_failed(
-        self, session: Session, states: Mapping[str, File], rescued: Diagnostic | None
+    def _apply_failed(
+        self, session: Session, states: Mapping[str, File], kept: Sequence[Path]
     ) -> ApplyOutcome:
         locked = _failed_to_lock(session)
         if locked is not None:
@@ -246,31 +241,11 @@ class TerraformRunner:
             return StalePlan(
                 next((d.summary for d in log.diagnostics if d.severity == "error"), "the plan is stale")
             )
-        diagnostics = (*_failed(session).diagnostics, *([rescued] if rescued else []))
+        diagnostics = (*_failed(session).diagnostics, *map(_unsaved, kept))
         # A command that ended without a word of its own may have done anything.
         silent = not any(d.severity == "error" for d in log.diagnostics)
-        partial = log.changing or log.reason is Reason.UNSAVED or silent or rescued is not None
+        partial = log.changing or log.reason is Reason.UNSAVED or silent or bool(kept)
         return Failed(diagnostics, log.text, partial=partial, state_files=states)
-
-    async def _states(self, session: Session) -> Mapping[str, File]:
-        state = session.state_path()
-        return await session.changed(lambda path: path == state) if state else {}
-
-    def _rescue(self, session: Session) -> Diagnostic | None:
-        """Keep, sealed, a state that Terraform could save nowhere else than in the directory that is cleared next."""
-        left = session.directory / "errored.tfstate"
-        if not left.is_file():
-            return None
-        folder = self._data / "rescued"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        data = left.read_bytes()
-        name = f"{hashlib.sha256(session.run.key.encode()).hexdigest()[:16]}-{session.begun:%Y%m%dT%H%M%SZ}.sealed"
-        (folder / name).write_bytes(self._vault.seal(data, f"rescued state of {session.run.key}"))
-        return Diagnostic(
-            "error",
-            "The new state could not be saved to the backend",
-            f"It is kept encrypted in {folder / name}. Push it before anything else is applied there.",
-        )
 
     async def _output(self, session: Session) -> OutputOutcome:
         init = await session.init()
@@ -295,7 +270,7 @@ class TerraformRunner:
             def show(text: str) -> None:
                 on_line(key, text)
 
-        return Opening(self._data, self._tool, await self._version(), masks_of(run), stop, show)
+        return Opening(self._data, self._tool, await self._version(), masks_of(run), stop, show, self._vault)
 
     def _new_stop(self, key: str) -> Stop:
         stop = Stop()
@@ -332,6 +307,14 @@ def _result(log: JsonLog, text: str) -> str:
         r"^(No changes\. .*|You can apply this plan to save these new output values.*(?:\n.+)*)", text, re.M
     )
     return " ".join(found[0].split()) if found else log.summary
+
+
+def _unsaved(file: Path) -> Diagnostic:
+    return Diagnostic(
+        "error",
+        "The new state could not be saved to the backend",
+        f"It is kept, encrypted, in {file}. Put it where the state belongs before anything else is run there.",
+    )
 
 
 def _restore(session: Session, saved: Bundle) -> None:

@@ -15,13 +15,16 @@ from pathlib import Path
 from bot.adapters.filelock import hold_file
 from bot.adapters.masks import Masks
 from bot.adapters.terraform.environment import Place, configuration_text, environment_of
+from bot.adapters.terraform.orphans import Orphans
 from bot.adapters.terraform.process import Command, Ended, Limits, Stop, execute
+from bot.adapters.terraform.rescue import Rescue
+from bot.adapters.terraform.sources import runs_elsewhere
 from bot.adapters.terraform.stream import JsonLog
 from bot.adapters.terraform.tool import Tool, Version
 from bot.adapters.terraform.tree import LOCK_FILE, check_tree, empty_directory, read_changed, write_files
 from bot.domain.files import File
 from bot.domain.values import Json
-from bot.ports import TerminalError, TerraformRun
+from bot.ports import TerminalError, TerraformRun, Vault
 
 
 @dataclass(slots=True)
@@ -39,6 +42,8 @@ class Session:
     lock_descriptor: int
     begun: datetime
     on_message: Callable[[str], None] | None
+    rescue: Rescue
+    orphans: Orphans
     log: JsonLog = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,9 +67,11 @@ class Session:
             # The child holds the run's lock too: if the bot dies, the run stays taken until the child has ended.
             inherited=(self.lock_descriptor,),
             on_line=self.log.feed if streaming else None,
+            on_start=self.orphans.note,
         )
         try:
             ended = await execute(command, self.stop)
+            self.orphans.forget()
         finally:
             if rules is not None:
                 rules.close()
@@ -141,6 +148,7 @@ class Opening:
     masks: Masks | None
     stop: Stop
     on_message: Callable[[str], None] | None
+    vault: Vault
 
 
 @contextlib.asynccontextmanager
@@ -148,16 +156,24 @@ async def open_session(run: TerraformRun, opening: Opening) -> AsyncIterator[Ses
     """A session in fresh directories, cleared again afterwards; waits while another run of this key goes on."""
     check_tree(run.files)
     _check_places(run)
+    if runs_elsewhere(run.files, run.directory):
+        raise TerminalError(
+            f"{run.directory!r} has a `cloud` block or the backend `remote`, which run Terraform on another machine, "
+            "where nothing of this holds; use a backend that only stores the state."
+        )
     base = run_directory(opening.data, run.key)
     place = Place(base / "work", base / "scratch")
     environment = environment_of(run, place, opening.tool.environment)
+    rescue = Rescue(opening.data, base, run.key, opening.vault)
     base.mkdir(parents=True, exist_ok=True, mode=0o700)
     deadline = asyncio.get_running_loop().time() + run.timeout
+    orphans = Orphans(base)
+    what = f"the Terraform run of {run.key}"
     async with hold_file(
-        base / "lock", timeout=run.timeout, what=f"the Terraform run of {run.key}"
+        orphans.lock, timeout=run.timeout, what=what, on_busy=orphans.end_stragglers
     ) as descriptor:
         try:
-            await asyncio.to_thread(_prepare, place, run, opening.tool)
+            await asyncio.to_thread(_prepare, place, run, opening.tool, rescue)
             yield Session(
                 run=run,
                 tool=opening.tool,
@@ -170,12 +186,16 @@ async def open_session(run: TerraformRun, opening: Opening) -> AsyncIterator[Ses
                 lock_descriptor=descriptor,
                 begun=datetime.now(UTC),
                 on_message=opening.on_message,
+                rescue=rescue,
+                orphans=orphans,
             )
         finally:
-            await asyncio.shield(asyncio.to_thread(_clear, place))
+            await asyncio.shield(asyncio.to_thread(_clear, place, rescue))
 
 
-def _prepare(place: Place, run: TerraformRun, tool: Tool) -> None:
+def _prepare(place: Place, run: TerraformRun, tool: Tool, rescue: Rescue) -> None:
+    rescue.settle(place.work)
+    rescue.check()
     for directory in (place.work, place.scratch):
         empty_directory(directory)
     for directory in (place.scratch / "home", place.scratch / "tmp"):
@@ -188,7 +208,8 @@ def _prepare(place: Place, run: TerraformRun, tool: Tool) -> None:
         )
 
 
-def _clear(place: Place) -> None:
+def _clear(place: Place, rescue: Rescue) -> None:
+    rescue.settle(place.work)
     for directory in (place.work, place.scratch):
         empty_directory(directory)
 

@@ -16,6 +16,7 @@ _BLOCK = re.compile(
     r'^[ \t]*(?P<kind>resource|data|module|variable)[ \t]+"(?P<first>[^"\n]+)"(?:[ \t]+"(?P<second>[^"\n]+)")?[ \t]*\{',
     re.MULTILINE,
 )
+_ELSEWHERE = re.compile(r'^[ \t]*(backend[ \t]+"remote"|cloud)[ \t]*\{', re.MULTILINE)
 _EPHEMERAL = re.compile(r"^[ \t]*ephemeral[ \t]*=[ \t]*true\b", re.MULTILINE)
 
 
@@ -53,6 +54,11 @@ def find_ephemeral_variables(files: Mapping[str, File], directory: str) -> froze
             if found["kind"] == "variable" and _EPHEMERAL.search(text, found.end(), end):
                 names.add(found["first"])
     return frozenset(names)
+
+
+def runs_elsewhere(files: Mapping[str, File], directory: str) -> bool:
+    """Whether the configuration has Terraform run on somebody else's machine, outside of every rule here."""
+    return any(_ELSEWHERE.search(text) for _, text in _sources(files, directory))
 
 
 def _sources(files: Mapping[str, File], directory: str) -> Iterator[tuple[str, str]]:
