@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from bot.domain.values import Json
 from bot.editors.errors import EditError
 
-_INDEX = re.compile(r"\[(-?\d{1,9})\]|(-?\d{1,9})|\+(\d{1,9})")
-_SUFFIX = re.compile(r"(.+?)((?:\[-?\d{1,9}\])+)", re.DOTALL)
+_INDEX = re.compile(r"\[(-?[0-9]{1,9})\]|(-?[0-9]{1,9})|\+([0-9]{1,9})")
+_SUFFIX = re.compile(r"(.+?)((?:\[-?[0-9]{1,9}\])+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ def split_key(key: str) -> list[str]:
     r"""The parts of a dotted key, as Kargo splits it.
 
     `\.` and `\:` stand for the character itself; one `:` may lead a part (it marks a map key in Kargo's syntax
-    and is dropped). An empty key or part, any other escape and a colon inside a part raise EditError.
+    and is dropped), and so is a backslash at the very end. An empty key or part, any other escape and a colon
+    inside a part raise EditError.
     """
     trimmed = key.strip()
     if not trimmed:
@@ -36,7 +37,7 @@ def split_key(key: str) -> list[str]:
     for letter in letters:
         if letter == "\\":
             escaped = next(letters, "")
-            if escaped not in (".", ":"):
+            if escaped not in (".", ":", ""):
                 raise EditError(f"key {key!r} holds the escape '\\{escaped}'; only '\\.' and '\\:' are known")
             part += escaped
         elif letter == ".":
@@ -72,7 +73,7 @@ def split_suffix(part: str) -> list[str]:
     found = _SUFFIX.fullmatch(part)
     if found is None:
         return [part]
-    return [found[1], *re.findall(r"\[-?\d+\]", found[2])]
+    return [found[1], *re.findall(r"\[-?[0-9]+\]", found[2])]
 
 
 def join_key(parts: Sequence[str | int]) -> str:

@@ -250,7 +250,7 @@ def _escape(letter: str) -> str:
     if letter.isprintable():
         return letter
     code = ord(letter)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
 
 def _set(held: object, path: TomlPath, value: Json) -> bool:

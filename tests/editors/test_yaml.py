@@ -48,6 +48,7 @@ def one(text: str, key: str, value: Json) -> str:
         pytest.param("{a, b: 1}\n", "a", "x", "{a: x, b: 1}\n", id="a flow key without value"),
         pytest.param("a:\nb: 1\n", "a", "v", "a: v\nb: 1\n", id="an empty value"),
         pytest.param("a: # c\nb: 1\n", "a", "v", "a: v # c\nb: 1\n", id="an empty value before a comment"),
+        pytest.param("a:  \r\nb: 1\r\n", "a", "v", "a: v\r\nb: 1\r\n", id="an empty value before blanks"),
         pytest.param("-\n- 1\n", "0", "x", "- x\n- 1\n", id="an empty list item"),
         pytest.param(
             "a: |\n  x\n  y\n\nb: 1\n", "a", "v", "a: v\n\nb: 1\n", id="one line replaces a block scalar"
@@ -169,14 +170,15 @@ def test_one_bad_update_of_several_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("key", "parts"),
-    [("a.b", ["a", "b"]), ("a\\.b.c", ["a.b", "c"]), (":0.a", ["0", "a"]), ("a\\:b", ["a:b"]), (" a ", ["a"]),
+    [("a.b", ["a", "b"]), ("a\\", ["a"]),
+     ("a\\.b.c", ["a.b", "c"]), (":0.a", ["0", "a"]), ("a\\:b", ["a:b"]), (" a ", ["a"]),
      ("::a", ["a"]), ("a b", ["a b"])],
 )  # fmt: skip
 def test_splits_keys_as_kargo(key: str, parts: list[str]) -> None:
     assert split_key(key) == parts
 
 
-@pytest.mark.parametrize("key", ["", " ", ".", "a.", ".a", "a..b", "a\\x", "a\\", "a:b", ":"])
+@pytest.mark.parametrize("key", ["", " ", ".", "a.", ".a", "a..b", "a\\x", "\\", "a:b", ":"])
 def test_refuses_bad_keys(key: str) -> None:
     with pytest.raises(EditError):
         split_key(key)

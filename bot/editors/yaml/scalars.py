@@ -10,9 +10,11 @@ import yaml
 
 from bot.domain.values import Json
 
-_GO_FLOAT = re.compile(r"[+-]?(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d+(?:_\d+)*)?")
+_GO_FLOAT = re.compile(
+    r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?"
+)
 _GO_HEX_FLOAT = re.compile(
-    r"[+-]?0[xX]_?(?:[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*\.?[0-9a-fA-F_]*|\.[0-9a-fA-F]+)[pP][+-]?\d+"
+    r"[+-]?0[xX]_?(?:[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*\.?[0-9a-fA-F_]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+"
 )
 _GO_NAMED_FLOAT = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 _GO_BOOLS = frozenset({"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"})
@@ -21,7 +23,7 @@ _GO_BOOLS = frozenset({"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FA
 _OTHER_TYPE = re.compile(
     r"~|null|Null|NULL|<<|=|[-+]?[0-9][0-9_]*|[-+]?0[oO][0-7_]+|[-+]?0[xX][0-9a-fA-F_]+|[-+]?0[bB][01_]+"
     r"|[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].*)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"
 )
 _PLAIN = re.compile(r"(?:[^-?:,\[\]{}#&*!|>'\"%@`\s]|[-?:](?=[^\s,\[\]{}]))[^\t\n]*", re.DOTALL)
 _NOT_PLAIN = re.compile(r":(?:\s|$)|\s#|\s$|^(?:---|\.\.\.)(?:\s|$)")

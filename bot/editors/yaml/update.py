@@ -102,10 +102,18 @@ def _splice(stream: Stream, place: Place, value: Json) -> _Splice:
         return _Splice(place.index, start, end, prefix + _render_block(stream, place, body, value), value)
     rendered = prefix + render_scalar(value, style, flow=place.flow)
     if not body:
+        end = _skip_blanks(stream.text, end)
         rendered = _gap(stream, place, start, prefix) + rendered
         if prefix and not prefix[-1].isspace():
             rendered = rendered.replace(prefix, prefix + " ", 1)
     return _Splice(place.index, start, end, rendered, value)
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    """The end of the line if only blanks are left on it; behind an empty value they would end up behind the new one."""
+    stop = text.find("\n", position)
+    rest = text[position : len(text) if stop < 0 else stop].rstrip("\r")
+    return position if rest.strip(" \t") else position + len(rest)
 
 
 def _gap(stream: Stream, place: Place, start: int, prefix: str) -> str:
