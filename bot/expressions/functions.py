@@ -123,6 +123,18 @@ UTILITY_FUNCTIONS: Mapping[str, Function] = {"semverDiff": _semver_diff, "semver
 """Functions on semantic versions."""
 
 
+def _normalize(name: str, normalize: Callable[[str], str]) -> Function:
+    return lambda arguments: normalize(_one_text(arguments, name))
+
+
+URL_FUNCTIONS: Mapping[str, Function] = {
+    "normalizeGit": _normalize("normalizeGit", normalize_git_url),
+    "normalizeImage": _normalize("normalizeImage", normalize_image_url),
+    "normalizeChart": _normalize("normalizeChart", normalize_chart_url),
+}
+"""Functions of a generic webhook receiver's expressions: the spelling of a URL in which Warehouses are compared."""
+
+
 # -- Freight of a Promotion --------------------------------------------------------------------------------
 
 

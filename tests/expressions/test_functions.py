@@ -30,6 +30,7 @@ from bot.expressions.facts import (
     StepMeta,
 )
 from bot.expressions.functions import (
+    URL_FUNCTIONS,
     UTILITY_FUNCTIONS,
     data_functions,
     discovered_functions,
@@ -223,3 +224,13 @@ def test_versions_have_their_methods(source: str, expected: Value) -> None:
 def test_a_wrong_use_of_a_version_is_an_error(source: str) -> None:
     with pytest.raises(ExpressionError):
         call(source, dict(UTILITY_FUNCTIONS))
+
+
+def test_urls_are_spelled_as_warehouses_compare_them() -> None:
+    functions = dict(URL_FUNCTIONS)
+    assert call("normalizeGit('https://ann@Git.example/App.git')", functions) == "https://git.example/app"
+    assert call("normalizeImage('docker.io/library/nginx')", functions) == "nginx"
+    assert (
+        call("normalizeChart('oci://registry.example/charts/web')", functions)
+        == "registry.example/charts/web"
+    )
