@@ -219,14 +219,15 @@ class Api:
 
     def _delete_manifest(self, request: Request, name: str, reference: str) -> Response:
         manifest = self._storage.manifest(name, reference)
-        target = {"repository": name}
+        origin = _origin(request)
         if DIGEST.fullmatch(reference):
-            self._storage.delete_manifest(name, reference)
-            target["digest"] = manifest.digest
+            tags = self._storage.delete_manifest(name, reference)
+            self._emit("delete", {"repository": name, "digest": manifest.digest}, origin)
         else:
             self._storage.delete_tag(name, reference)
-            target["tag"] = reference
-        self._emit("delete", target, _origin(request))
+            tags = [reference]
+        for tag in tags:
+            self._emit("delete", {"repository": name, "tag": tag}, origin)
         return Response(status_code=202)
 
     def _emit_blob(self, action: str, name: str, digest: str, size: int, origin: Origin, **more: str) -> None:
@@ -248,8 +249,7 @@ class Api:
         }
         if tag is not None:
             target["tag"] = tag
-        if action == "push":
-            target["references"] = references(json.loads(manifest.body))
+        target["references"] = references(json.loads(manifest.body))
         self._emit(action, target, origin)
 
     def _emit(self, action: str, target: dict[str, Any], origin: Origin) -> None:

@@ -17,6 +17,7 @@ import httpx
 from bot.sandbox.files import write_whole
 
 CONTENT_TYPE: Final = "application/vnd.docker.distribution.events.v1+json"
+_INSTANCE: Final = str(uuid.uuid4())
 _FIRST_PAUSE: Final = 0.1
 _TIMEOUT: Final = 5.0
 _KEPT: Final = 1000
@@ -72,7 +73,7 @@ def describe_event(action: str, target: Mapping[str, Any], origin: Origin) -> di
             "useragent": origin.user_agent,
         },
         "actor": {"name": origin.actor} if origin.actor else {},
-        "source": {"addr": origin.host, "instanceID": "sandbox"},
+        "source": {"addr": origin.host, "instanceID": _INSTANCE},
     }
 
 

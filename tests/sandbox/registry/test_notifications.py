@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from starlette.routing import Route
 
 from bot.sandbox.registry import Endpoint, Registry
 from bot.sandbox.serving import Listener
+
+CREATED = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 class Receiver:
@@ -139,6 +142,23 @@ async def test_pulls_are_events_too_unless_ignored(registry: Registry, receiver:
         await drain(registry)
     assert [event["action"] for event in receiver.accepted] == ["pull", "delete"]
     assert receiver.accepted[-1]["target"] == {"repository": "app", "tag": "1.0.0"}
+
+
+async def test_a_manifest_that_is_deleted_takes_its_tags_along(
+    registry: Registry, receiver: Receiver, hook: str
+) -> None:
+    published = registry.publish("app", "latest", created=CREATED)
+    again = registry.publish("app", "1.0.0", created=CREATED)
+    await registry.notify(Endpoint(hook))
+    transport = httpx.ASGITransport(app=registry.asgi)
+    async with httpx.AsyncClient(transport=transport, base_url="http://registry.example") as client:
+        for digest in {published.digest, again.digest}:
+            await client.delete(f"/v2/app/manifests/{digest}")
+    await drain(registry)
+    assert [event["action"] for event in receiver.accepted] == ["delete"] * 4
+    targets = [event["target"] for event in receiver.accepted]
+    assert {"repository": "app", "digest": published.digest} in targets
+    assert {target["tag"] for target in targets if "tag" in target} == {"1.0.0", "latest"}
 
 
 async def test_endpoints_are_kept_over_a_restart(registry: Registry, tmp_path: Path) -> None:
