@@ -28,7 +28,8 @@ class Gate:
 class Snapshot:
     """Everything that a decision about one Stage rests on, read just now.
 
-    `candidate` is the Freight that auto-promotion would take, with `candidate_reason`; `problem` why the Stage's
+    `candidate` is the Freight that auto-promotion would take, with its reason; `candidate_at` is when time alone
+    may bring one; `problem` why the Stage's
     configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
     `steps_changed` tells that the configuration's steps are not those of the Promotion.
     """
@@ -45,6 +46,7 @@ class Snapshot:
     gates: tuple[Gate, ...] = ()
     candidate: Freight | None = None
     candidate_reason: str = ""
+    candidate_at: datetime | None = None
     base_changed: tuple[str, ...] = ()
     steps_changed: bool = False
     people_commits: tuple[str, ...] = ()
@@ -173,7 +175,7 @@ def _plan_idle(seen: Snapshot) -> Action:
             f"{last.id} failed after its merge: {last.reason}. `/retry` or `/rollback` on its pull request."
         )
     if seen.candidate is None:
-        return Wait(seen.candidate_reason or "no newer Freight is available")
+        return Wait(seen.candidate_reason or "no newer Freight is available", until=seen.candidate_at)
     return StartPromotion(seen.candidate, seen.candidate_reason)
 
 

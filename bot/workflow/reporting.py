@@ -98,10 +98,14 @@ class Reporter:
         if promotion.merge_commit is None and promotion.head is not None and preview is not None:
             await self._queue_check(repository, render_gate_check(view))
             await self._queue_check(repository, render_plan_check(view))
-            await self._queue_comment(repository, promotion.pull, render_plan_comment(view), "plan", promotion)
+            await self._queue_comment(
+                repository, promotion.pull, render_plan_comment(view), "plan", promotion
+            )
         if promotion.merge_commit is not None:
             await self._queue_check(repository, render_outcome_check(view))
-            await self._queue_comment(repository, promotion.pull, render_outcome_comment(view), "outcome", promotion)
+            await self._queue_comment(
+                repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
+            )
         await self._queue_pull(repository, promotion.pull, view)
 
     async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
 from bot.domain.auto_promotion import StageProgress, is_auto_promotion_enabled, plan_auto_promotions
-from bot.domain.availability import KnownFreight, index_freight
+from bot.domain.availability import (
+    Availability,
+    FreightIndex,
+    KnownFreight,
+    explain_availability,
+    index_freight,
+)
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName
 from bot.domain.github import PullRequest, Repository
@@ -40,7 +46,7 @@ class Gatherer:
         promotion = await self.store.find_current_promotion(project, name)
         recent = await self.store.list_promotions(project, name)
         last = next((p for p in recent if p.state.ended), None)
-        candidate, why = await self._candidate(stage, record, promotion, recent)
+        candidate, why, at = await self._candidate(stage, record, promotion, recent)
         seen = Snapshot(
             now=self.clock.now(),
             project=project,
@@ -50,6 +56,7 @@ class Gatherer:
             last=last,
             candidate=candidate,
             candidate_reason=why,
+            candidate_at=at,
             frozen=record.frozen,
             problem=self.configuration.problem_of(project, name),
         )
@@ -177,12 +184,12 @@ class Gatherer:
 
     async def _candidate(
         self, stage: Stage, record: StageRecord, promotion: Promotion | None, recent: Sequence[Promotion]
-    ) -> tuple[Freight | None, str]:
-        """The Freight that auto-promotion would take now, or why there is none."""
+    ) -> tuple[Freight | None, str, datetime | None]:
+        """The Freight that auto-promotion would take now, or why there is none and when time alone will tell."""
         project, name = stage.metadata.namespace, stage.metadata.name
         config = self.configuration.project_config(project)
         if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
-            return None, f"auto-promotion is off: somebody types `/promote {name}`"
+            return None, f"auto-promotion is off: somebody types `/promote {name}`", None
         known = await self.store.list_freight(project)
         index = index_freight(KnownFreight(freight, status) for freight, status in known)
         last_states: dict[FreightName, State] = {}
@@ -198,8 +205,27 @@ class Gatherer:
         answers = plan_auto_promotions(stage, index, progress, self.clock.now())
         chosen = next((answer for answer in answers if answer.freight is not None), None)
         if chosen is not None:
-            return chosen.freight, chosen.reason
-        return None, "; ".join(answer.reason for answer in answers)
+            return chosen.freight, chosen.reason, None
+        now = self.clock.now()
+        soaking = [explain_availability(stage, item, now) for item in _recent(stage, index)]
+        soonest = min((a for a in soaking if a.since is not None and a.since > now), key=_since, default=None)
+        if soonest is not None:
+            return None, soonest.reason, soonest.since
+        return None, "; ".join(answer.reason for answer in answers), None
+
+
+def _recent(stage: Stage, index: FreightIndex) -> list[KnownFreight]:
+    """The newest Freight that was verified upstream: of older pieces none becomes a candidate by waiting."""
+    return [
+        known
+        for request in stage.requested_freight
+        for upstream in request.sources.stages
+        for known in index.verified.get((request.origin, upstream), ())[:5]
+    ]
+
+
+def _since(answer: Availability) -> datetime:
+    return answer.since or datetime.max.replace(tzinfo=UTC)
 
 
 def _variables(stage: Stage) -> object:
