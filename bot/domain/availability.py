@@ -170,8 +170,22 @@ def _duration(seconds: float) -> str:
 
 
 def is_freight_available(stage: Stage, known: KnownFreight, now: datetime) -> bool:
-    """Whether the Freight is available to the Stage."""
-    return explain_availability(stage, known, now).available
+    """Whether the Freight is available to the Stage; as `explain_availability`, without the words."""
+    request = find_request(stage, known.freight.origin)
+    return request is not None and _is_available(stage, request, known.status, now)
+
+
+def _is_available(stage: Stage, request: FreightRequest, status: FreightStatus, now: datetime) -> bool:
+    sources = request.sources
+    if sources.direct or stage.metadata.name in status.approved_for:
+        return True
+    required = sources.required_soak_time
+    answers = (
+        upstream in status.verified_in
+        and (required is None or longest_soak(status, upstream, now) >= required)
+        for upstream in sources.stages
+    )
+    return bool(sources.stages) and (all if sources.availability_strategy == "All" else any)(answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +240,7 @@ def available_to_request(
 ) -> Iterable[KnownFreight]:
     """The Freight that one request makes available, newest first, found only as far as the caller reads."""
     for known in _possible(stage, request, index):
-        if explain_request(stage, request, known.status, now).available:
+        if _is_available(stage, request, known.status, now):
             yield known
 
 

@@ -23,6 +23,7 @@ from bot.pipeline.expression_checks import Known, check_templates
 from bot.pipeline.reader import Path
 from bot.pipeline.resources import Resource
 from bot.pipeline.schema import Finding, JsonSchema, listed, nearest, shown
+from bot.pipeline.secret_checks import check_secret
 from bot.pipeline.step_checks import (
     STAGE_STEPS,
     TASK_STEPS,
@@ -78,6 +79,8 @@ class _Checker:
         self.check_unused_tasks(used, kinds)
         for project, config in self.pipeline.project_configs.items():
             self.report(("ProjectConfig", project, project), self.check_policies(project, config))
+        for (project, name), secret in self.pipeline.secrets.items():
+            self.report(("Secret", project, name), check_secret(secret))
         for policy in self.pipeline.review_policies:
             metadata = policy.metadata
             findings = [

@@ -3,6 +3,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.domain.availability import (
     KnownFreight,
@@ -46,6 +48,7 @@ AFTER_BOTH = FreightSources(stages=("dev", "qa"), required_soak_time=3600.0, ava
 def test_availability(sources: FreightSources, freight: KnownFreight, available: bool) -> None:
     target = stage(sources=sources)
     assert is_freight_available(target, freight, NOW) is available
+    assert explain_availability(target, freight, NOW).available is available
     listed = available_freight(
         target, index_freight([freight, known("other", origin=FreightOrigin("y"))]), NOW
     )
@@ -102,3 +105,30 @@ def test_the_first_verification_and_approval_are_kept() -> None:
 def test_a_stay_before_verification_leaves_no_soak() -> None:
     status = leave_stage(enter_stage(FreightStatus(), "dev", hours(5)), "dev", NOW)
     assert verify_in_stage(status, "dev", NOW).verified_in["dev"].longest_soak == 0
+
+
+PLACES = st.dictionaries(st.sampled_from(["dev", "qa", "other"]), st.floats(0, 3), max_size=3)
+
+
+@given(
+    st.builds(
+        FreightSources,
+        direct=st.booleans(),
+        stages=st.lists(st.sampled_from(["dev", "qa"]), unique=True).map(tuple),
+        required_soak_time=st.one_of(st.none(), st.sampled_from([0.0, 3600.0])),
+        availability_strategy=st.sampled_from(["OneOf", "All"]),
+    ),
+    PLACES,
+    PLACES,
+    st.sampled_from([(), ("prod",), ("qa",)]),
+)
+def test_the_words_say_what_the_answer_is(
+    sources: FreightSources, verified: dict[str, float], current: dict[str, float], approved: tuple[str, ...]
+) -> None:
+    target = stage(sources=sources)
+    freight = known("f", verified=verified, current=current, approved=approved)
+    answer = explain_availability(target, freight, NOW)
+    assert answer.available is is_freight_available(target, freight, NOW)
+    assert answer.reason
+    if answer.since is not None:
+        assert is_freight_available(target, freight, answer.since)

@@ -239,6 +239,16 @@ def admit_review_policy(spec: dict[str, Json]) -> Iterator[Finding]:
     yield from check_selector(mapping_at(spec, "stageSelector"), (*SPEC, "stageSelector"))
     if text_at(spec, "review") == "None" and text_at(spec, "apply") == "BeforeMerge":
         yield Finding((*SPEC, "apply"), "BeforeMerge means nothing where review is None: there is no merge")
+    yield from _masks(list_at(spec, "masks"))
+
+
+def _masks(patterns: list[Json]) -> Iterator[Finding]:
+    for index, pattern in enumerate(patterns):
+        try:
+            re.compile(str(pattern))
+        except re.error as error:
+            # With a mask that cannot be applied nothing at all would be shown.
+            yield Finding((*SPEC, "masks", index), f"{shown(pattern)} is no regular expression: {error}")
 
 
 def admit_anything(spec: dict[str, Json]) -> Iterator[Finding]:

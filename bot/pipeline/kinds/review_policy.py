@@ -79,7 +79,11 @@ REVIEW_POLICY = mapping(
         "supersede": choice("UntilApproved", "Always", "Never"),
         "commands": mapping(dict.fromkeys(COMMANDS, _MAY)),
         "rollback": mapping({"count": _COUNT, "infra": choice("WithFreight", "Keep")}),
-        "reviewIn": text("The repository that pull requests go to, with #branch if it is not the default."),
+        "reviewIn": text(
+            "The repository that pull requests go to, with #branch if it is not the default.",
+            pattern=r"^(https?://[^\s#]+(#[^\s#]+)?)?$",
+            errorMessage="is no repository; write it like https://host/owner/repository#branch",
+        ),
         "unchangedInputs": choice("Skip", "Plan"),
         "showOtherRepositories": boolean("Show patches of repositories that others may not read."),
         "effectsBeforeReview": boolean("Let a task act before its own pull request."),
@@ -106,7 +110,14 @@ REVIEW_POLICY = mapping(
             {"server": text(empty=False), "settle": formed("duration"), "timeout": formed("duration")}
         ),
         "drift": mapping(
-            {"schedule": text("A cron expression; empty means never."), "correct": items(text())}
+            {
+                "schedule": text(
+                    "A cron expression; empty means never.",
+                    pattern=r"^([0-9A-Za-z*,/?#-]+( +[0-9A-Za-z*,/?#-]+){4})?$",
+                    errorMessage='is no cron expression; write five fields, like "0 6 * * 1-5"',
+                ),
+                "correct": items(text()),
+            }
         ),
     }
 )
