@@ -1,4 +1,4 @@
-"""Areas 03 to 07, 09, 10 and 15: the rules of `bot.domain`."""
+"""Areas 03 to 07, 10 and 15: the rules of `bot.domain`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from bot.domain import (
     identity,
     patterns,
     promotion_rules,
-    selection,
-    semver,
     tasks,
     urls,
 )
@@ -31,13 +29,8 @@ from bot.domain.freight import (
     Verified,
 )
 from bot.domain.model import (
-    ChartSubscription,
-    CommitSelectionStrategy,
     FreightRequest,
     FreightSources,
-    GitSubscription,
-    ImageSelectionStrategy,
-    ImageSubscription,
     LabelRequirement,
     Metadata,
     ProjectConfig,
@@ -51,13 +44,10 @@ from bot.domain.model import (
     Variable,
 )
 from bot.domain.promotion import State, StepStatus
+from tests.conformance.adapter_selection import parse_time
 
 Case = dict[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _seconds(text: str) -> float:
@@ -71,7 +61,7 @@ def _seconds(text: str) -> float:
     return total
 
 
-# -- 03, 04, 09 semver -----------------------------------------------------------------------------------------
+# -- 03, 04 ----------- -----------------------------------------------------------------------------------------
 
 
 def urls_(case: Case) -> str:
@@ -95,20 +85,6 @@ def path_filters(case: Case) -> bool:
     return patterns.compile_path_filter(case["include"], case["exclude"])(case["changed"])
 
 
-def semver_parse(case: Case) -> str | None:
-    version = semver.parse_tag(case["version"], strict=case["strict"])
-    return None if version is None else str(version)
-
-
-def semver_constraint(case: Case) -> bool:
-    return semver.satisfies(case["constraint"], case["version"])
-
-
-def semver_sort(case: Case) -> list[str]:
-    versions = [semver.parse_version(text, strict=False) for text in case["versions"]]
-    return [version.original for version in sorted(version for version in versions if version is not None)]
-
-
 # -- 05 Freight ------------------------------------------------------------------------------------------------
 
 
@@ -118,12 +94,14 @@ def _origin(given: Case) -> FreightOrigin:
 
 def _status(given: Case) -> FreightStatus:
     return FreightStatus(
-        currently_in={key: _time(value["since"]) for key, value in given.get("currentlyIn", {}).items()},
+        currently_in={key: parse_time(value["since"]) for key, value in given.get("currentlyIn", {}).items()},
         verified_in={
-            key: Verified(_time(value["verifiedAt"]), _seconds(value.get("longestSoak", "0s")))
+            key: Verified(parse_time(value["verifiedAt"]), _seconds(value.get("longestSoak", "0s")))
             for key, value in given.get("verifiedIn", {}).items()
         },
-        approved_for={key: _time(value["approvedAt"]) for key, value in given.get("approvedFor", {}).items()},
+        approved_for={
+            key: parse_time(value["approvedAt"]) for key, value in given.get("approvedFor", {}).items()
+        },
     )
 
 
@@ -134,7 +112,7 @@ def _known(given: Case) -> availability.KnownFreight:
         project="proj",
         alias="",
         origin=_origin(given["origin"]),
-        discovered_at=_time(discovered) if discovered else EPOCH,
+        discovered_at=parse_time(discovered) if discovered else EPOCH,
     )
     return availability.KnownFreight(freight, _status(given.get("status", {})))
 
@@ -164,7 +142,7 @@ def _stage(given: Case) -> Stage:
 
 def freight_availability(case: Case) -> bool:
     stage, known = _stage(case["stage"]), _known(case["freight"])
-    return availability.is_freight_available(stage, known, _time(case["now"]))
+    return availability.is_freight_available(stage, known, parse_time(case["now"]))
 
 
 def available_freight(case: Case) -> list[str]:
@@ -176,12 +154,12 @@ def available_freight(case: Case) -> list[str]:
     if missing:
         raise ValueError(f"{missing[0].origin} does not exist")
     index = availability.index_freight(_known(given) for given in case["freight"])
-    found = availability.available_freight(stage, index, _time(case["now"]))
+    found = availability.available_freight(stage, index, parse_time(case["now"]))
     return [known.freight.name for known in found]
 
 
 def freight_bookkeeping(case: Case) -> Case:
-    now = _time(case["now"])
+    now = parse_time(case["now"])
     status = _known(case["freight"]).status
     operations = {
         "enter": availability.enter_stage,
@@ -190,7 +168,7 @@ def freight_bookkeeping(case: Case) -> Case:
         "approve": availability.approve_for_stage,
     }
     for operation in case["ops"]:
-        at = _time(operation["at"]) if "at" in operation else now
+        at = parse_time(operation["at"]) if "at" in operation else now
         status = operations[operation["op"]](status, operation["stage"], at)
     return {
         "current": sorted(status.currently_in),
@@ -359,74 +337,6 @@ def promotion_name(case: Case) -> str:
     moment = datetime(2024, 6, 1, tzinfo=UTC) + timedelta(seconds=1)
     ulid = identity.ulid(moment, bytes(10))
     return identity.promotion_name(case["stage"], ulid, case["freight"]).replace(ulid, "{ulid}")
-
-
-# -- 09 selection ----------------------------------------------------------------------------------------------
-
-
-def _image(given: Case) -> ImageSubscription:
-    return ImageSubscription(
-        repo_url="reg.example/a/b",
-        strategy=ImageSelectionStrategy(given.get("imageSelectionStrategy") or "SemVer"),
-        constraint=given.get("constraint", ""),
-        strict_semvers=given.get("strictSemvers", False),
-        allow_tags_regexes=tuple(given.get("allowTagsRegexes", ())),
-        ignore_tags_regexes=tuple(given.get("ignoreTagsRegexes", ())),
-        discovery_limit=given.get("discoveryLimit", 0),
-    )
-
-
-def image_selection(case: Case) -> list[str]:
-    subscription = _image(case["subscription"])
-    tags = [item if isinstance(item, str) else item["tag"] for item in case["tags"]]
-    ordered = selection.order_image_tags(subscription, tags)
-    if subscription.strategy is ImageSelectionStrategy.NEWEST_BUILD:
-        created = {item["tag"]: _time(item["created"]) for item in case["tags"]}
-        ordered = selection.keep_newest_builds(
-            {tag: created[tag] for tag in ordered}, subscription.discovery_limit
-        )
-    limit = subscription.discovery_limit
-    return list(ordered[:limit] if limit else ordered)
-
-
-def image_platform(case: Case) -> bool:
-    return selection.matches_platform(case["constraint"], case["os"], case["arch"], case["variant"])
-
-
-def chart_selection(case: Case) -> list[str]:
-    given = case["subscription"]
-    oci = case["source"] == "oci"
-    subscription = ChartSubscription(
-        repo_url="oci://reg.example/charts/web" if oci else "https://charts.example",
-        chart=given.get("name", ""),
-        semver_constraint=given.get("semverConstraint", ""),
-    )
-    if oci:
-        versions = case["tags"]
-    else:
-        versions = [entry["version"] for entry in case["index"]["entries"].get(subscription.chart, [])]
-    found = selection.order_chart_versions(subscription, versions, oci=oci)
-    return list(found[: given.get("discoveryLimit", len(found))])
-
-
-def _git(given: Case) -> GitSubscription:
-    return GitSubscription(
-        repo_url="https://git.example/acme/app",
-        strategy=CommitSelectionStrategy(given.get("commitSelectionStrategy") or "NewestFromBranch"),
-        branch=given.get("branch", ""),
-        semver_constraint=given.get("semverConstraint", ""),
-        strict_semvers=given.get("strictSemvers", False),
-        allow_tags_regexes=tuple(given.get("allowTagsRegexes", ())),
-        ignore_tags_regexes=tuple(given.get("ignoreTagsRegexes", ())),
-        expression_filter=given.get("expressionFilter", ""),
-        include_paths=tuple(given.get("includePaths", ())),
-        exclude_paths=tuple(given.get("excludePaths", ())),
-        discovery_limit=given.get("discoveryLimit", 0),
-    )
-
-
-def git_ref_match(case: Case) -> bool:
-    return selection.accepts_git_ref(_git(case["subscription"]), case["ref"])
 
 
 # -- 10 steps --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from bot.expressions.templates import Scope, evaluate_criteria
 from bot.pipeline import STEP_SCHEMAS, load_pipeline
 from bot.pipeline.field_patterns import is_valid_field
 from bot.pipeline.schema import check
-from tests.conformance.adapter_domain import _git, _time
+from tests.conformance.adapter_selection import build_git, parse_time
 
 Case = dict[str, Any]
 
@@ -66,7 +66,7 @@ def _filter(source: str, names: Callable[[Any], Case]) -> Callable[[Any], bool] 
 
 
 def git_tag_selection(case: Case) -> list[str]:
-    subscription = _git(case["subscription"])
+    subscription = build_git(case["subscription"])
     tags = [
         GitTag(
             tag=item["tag"],
@@ -99,7 +99,7 @@ def git_tag_selection(case: Case) -> list[str]:
 
 
 def git_branch_selection(case: Case) -> list[str]:
-    subscription = _git(case["subscription"])
+    subscription = build_git(case["subscription"])
     commits = [
         BranchCommit(
             id=item["id"],
@@ -126,4 +126,4 @@ def git_branch_selection(case: Case) -> list[str]:
 
 
 def _moment(item: Case, key: str) -> datetime | None:
-    return _time(item[key]) if item.get(key) else None
+    return parse_time(item[key]) if item.get(key) else None

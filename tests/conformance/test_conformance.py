@@ -17,13 +17,20 @@ from types import ModuleType
 import pytest
 
 from bot.domain.values import Json
-from tests.conformance import adapter_domain, adapter_editors, adapter_expressions, adapter_pipeline
+from tests.conformance import (
+    adapter_domain,
+    adapter_editors,
+    adapter_expressions,
+    adapter_pipeline,
+    adapter_selection,
+)
 
 ADAPTERS: list[ModuleType] = [
     adapter_domain,
     adapter_editors,
     adapter_expressions,
     adapter_pipeline,
+    adapter_selection,
 ]
 
 Case = dict[str, Json]
