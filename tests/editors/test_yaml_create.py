@@ -132,6 +132,9 @@ def test_refuses_to_create(text: str, key: str, said: str) -> None:
             "a: &x {k: 1}\nb: {k: 2}\n",
             id="an alias is written out",
         ),
+        pytest.param(
+            ["a: &x  [1]  # c\nb: *x\n"] * 2, "a: &x  [1]  # c\nb: *x\n", id="what is equal stays as it is"
+        ),
         pytest.param(["- 1\n", "- 2\n"], "- 2\n", id="a list at the top"),
         pytest.param(["a: 1\nb: 1\n", "b: 2\n", "a: 3\n"], "a: 3\nb: 2\n", id="three texts"),
         pytest.param([], "", id="nothing"),

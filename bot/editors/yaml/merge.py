@@ -137,12 +137,13 @@ class _Merge:
             )
             return
         added: list[str] = []
+        column, in_flow = self.below.column(held + 1), self.above.is_flow(laid)
         for key, value in new:
             name = self.above.key_text(key)
             place = old.get(name)
             is_null = self.above.kinds[value] is Kind.SCALAR and self.above.read(value) is None
             if place is None and not is_null:
-                added += self._entry(key, value, self._column(held), with_comments=True)
+                added += self._entry(key, value, column, in_flow=in_flow, is_new=True)
             elif place is not None and is_null:
                 self._remove(*place)
             elif place is not None and name is not None:
@@ -158,12 +159,14 @@ class _Merge:
             if any(True for _ in above.pairs(laid)):
                 self.mapping(value, laid, expected)
             return
+        if same_value(build(below, value), expected):
+            return
         start, end = below.starts[value], content_end(below, value)
         text = above.text[above.starts[laid] : content_end(above, laid)]
         if above.kinds[laid] is Kind.ALIAS or below.kinds[value] is Kind.ALIAS:
             text = _on_one_line(expected)
         elif "\n" in text or (above.kinds[laid] in (Kind.MAPPING, Kind.SEQUENCE) and not above.is_flow(laid)):
-            lines = self._entry(laid_key, laid, below.column(key), with_comments=False)
+            lines = self._entry(laid_key, laid, below.column(key), in_flow=False, is_new=False)
             start, end = _line_start(below.text, below.starts[key]), _line_end(below.text, end)
             lines[0] = below.text[start : below.starts[key]] + lines[0].lstrip(" ")
             self.edits.append(_Edit(start, end, "".join(self._lines(lines))))
@@ -180,28 +183,19 @@ class _Merge:
         start = _line_start(text, self.below.starts[key])
         self.edits.append(_Edit(start, _line_end(text, content_end(self.below, value)), ""))
 
-    def _column(self, held: int) -> int:
-        return self.below.column(held + 1)
-
-    def _entry(self, key: int, value: int, column: int, *, with_comments: bool) -> list[str]:
-        """The lines of an entry of the upper text, moved to another column."""
+    def _entry(self, key: int, value: int, column: int, *, in_flow: bool, is_new: bool) -> list[str]:
+        """The lines of an entry of the upper text, moved to another column; a new one brings its comments."""
         above, text = self.above, self.above.text
         start, end = above.starts[key], content_end(above, value)
-        if self._is_inside_flow(key):
+        if in_flow:
             held = build(above, value)
             return [f"{' ' * column}{text[start : above.end(key)]}: {_on_one_line(held)}"]
         first = _line_start(text, start)
-        while with_comments and first > 0 and _COMMENT_LINE.match(text, _line_start(text, first - 1)):
+        while is_new and first > 0 and _COMMENT_LINE.match(text, _line_start(text, first - 1)):
             first = _line_start(text, first - 1)
         shift = column - above.column(key)
-        lines = text[first : _line_end(text, end)].splitlines()
-        return [_moved(line, shift) for line in lines]
-
-    def _is_inside_flow(self, key: int) -> bool:
-        return any(
-            self.above.is_flow(at) and at < key < self.above.closing(at)
-            for at in range(self.above.roots[0], key)
-        )
+        lines = text[first : _line_end(text, end)].removesuffix("\n").split("\n")
+        return [_moved(line.removesuffix("\r"), shift) for line in lines]
 
     def _lines(self, lines: list[str]) -> Iterator[str]:
         newline = "\r\n" if "\r\n" in self.below.text else "\n"
