@@ -1,4 +1,4 @@
-"""Areas 03 to 07, 10 and 15: the rules of `bot.domain`."""
+"""Areas 03 to 07 and 15: the rules of `bot.domain`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from bot.domain.model import (
     TaskReference,
     Variable,
 )
-from bot.domain.promotion import State, StepStatus
+from bot.domain.promotion import State
 from tests.conformance.adapter_selection import parse_time
 
 Case = dict[str, Any]
@@ -337,26 +337,6 @@ def promotion_name(case: Case) -> str:
     moment = datetime(2024, 6, 1, tzinfo=UTC) + timedelta(seconds=1)
     ulid = identity.ulid(moment, bytes(10))
     return identity.promotion_name(case["stage"], ulid, case["freight"]).replace(ulid, "{ulid}")
-
-
-# -- 10 steps --------------------------------------------------------------------------------------------------
-
-
-def final_phase(case: Case) -> str:
-    steps = [(step["as"], step.get("continueOnError", False)) for step in case["steps"]]
-    # A status that does not exist can only come of an error of ours.
-    known = {status.value: status for status in StepStatus}
-    statuses = {item["alias"]: known.get(item["status"], StepStatus.ERRORED) for item in case["results"]}
-    return promotion_rules.final_phase(steps, statuses)
-
-
-def retry_defaults(case: Case) -> Case:
-    given = case["retry"] or {}
-    retry = Retry(_seconds(given["timeout"]) if "timeout" in given else None, given.get("errorThreshold"))
-    return {
-        "timeout_seconds": promotion_rules.retry_timeout(retry, _seconds(case["default_timeout"])),
-        "error_threshold": promotion_rules.error_threshold(retry, case["default_threshold"]),
-    }
 
 
 # -- 15 identity -----------------------------------------------------------------------------------------------

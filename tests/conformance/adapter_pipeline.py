@@ -1,4 +1,4 @@
-"""Areas 09 (git), 12, 13 and 14: step configurations, admission, field patterns, and selection with expressions."""
+"""Areas 09 (git), 10, 12, 13 and 14: step configurations, admission, field patterns, selection with expressions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import yaml
 
+from bot.domain import promotion_rules
+from bot.domain.model import Retry
 from bot.domain.problems import Severity
+from bot.domain.promotion import StepStatus
 from bot.domain.selection import (
     BranchCommit,
     GitTag,
@@ -20,6 +23,7 @@ from bot.expressions.functions import TEMPLATE_FUNCTIONS, UTILITY_FUNCTIONS
 from bot.expressions.gotime import make_moment
 from bot.expressions.templates import Scope, evaluate_criteria
 from bot.pipeline import STEP_SCHEMAS, load_pipeline
+from bot.pipeline.access import parse_duration
 from bot.pipeline.field_patterns import is_valid_field
 from bot.pipeline.schema import check
 from tests.conformance.adapter_selection import build_git, parse_time
@@ -127,3 +131,25 @@ def git_branch_selection(case: Case) -> list[str]:
 
 def _moment(item: Case, key: str) -> datetime | None:
     return parse_time(item[key]) if item.get(key) else None
+
+
+# -- 10 steps -------------------------------------------------------------------------------------------------
+
+
+def final_phase(case: Case) -> str:
+    steps = [(step["as"], step.get("continueOnError", False)) for step in case["steps"]]
+    # A status that does not exist can only come of an error of ours.
+    known = {status.value: status for status in StepStatus}
+    statuses = {item["alias"]: known.get(item["status"], StepStatus.ERRORED) for item in case["results"]}
+    return promotion_rules.final_phase(steps, statuses)
+
+
+def retry_defaults(case: Case) -> Case:
+    given = case["retry"] or {}
+    retry = Retry(
+        parse_duration(given["timeout"]) if "timeout" in given else None, given.get("errorThreshold")
+    )
+    return {
+        "timeout_seconds": promotion_rules.retry_timeout(retry, parse_duration(case["default_timeout"])),
+        "error_threshold": promotion_rules.error_threshold(retry, case["default_threshold"]),
+    }
