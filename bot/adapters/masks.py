@@ -115,12 +115,14 @@ def _json_go(text: str) -> str:
     return escaped.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _quote(text: str) -> str:
-    return quote(text, safe="", errors="replace")
+def _quoting(safe: str, *, lower: bool = False) -> Callable[[str], str]:
+    """URL escaping as one of its many authors does it: they differ in what they leave as it is."""
 
+    def escape(text: str) -> str:
+        quoted = quote(text, safe=safe, errors="replace")
+        return re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted) if lower else quoted
 
-def _quote_lower(text: str) -> str:
-    return re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), _quote(text))
+    return escape
 
 
 def _quote_plus(text: str) -> str:
@@ -131,8 +133,11 @@ _ESCAPES: tuple[Callable[[str], str], ...] = (
     _json,
     _json_unicode,
     _json_go,
-    _quote,
-    _quote_lower,
+    _quoting(""),
+    _quoting("", lower=True),
+    _quoting("/"),
+    _quoting("!'()*"),
+    _quoting("$&+,/:;=@"),
     _quote_plus,
     html.escape,
 )

@@ -16,7 +16,7 @@ _MODES = {mode.value: mode for mode in Mode} | {"100664": Mode.FILE}
 """Git's modes; 100664 stands in trees of very old tools and means an ordinary file."""
 
 _IDENTITY = re.compile(r"^(?P<name>.*?) ?<(?P<email>[^>]*)>(?: (?P<at>-?\d+) (?P<zone>[+-]\d{4}))?")
-_TRAILER = re.compile(r"^(?P<key>[A-Za-z0-9][A-Za-z0-9-]*):[ \t]*(?P<value>.*)$")
+_TRAILER = re.compile(r"^(?P<key>[A-Za-z0-9][A-Za-z0-9-]*):(?:[ \t]+(?P<value>.*))?$")
 
 
 def parse_listing(output: bytes) -> dict[str, Entry]:
@@ -97,7 +97,7 @@ def parse_trailers(message: str) -> Mapping[str, str]:
         found = _TRAILER.match(line)
         if found:
             key = found["key"]
-            trailers[key] = found["value"].strip()
+            trailers[key] = (found["value"] or "").strip()
         elif line.startswith((" ", "\t")) and key:
             trailers[key] = f"{trailers[key]} {line.strip()}"
         else:
