@@ -16,6 +16,7 @@ from bot.domain.model import (
     PromotionTask,
     Stage,
     Step,
+    Warehouse,
 )
 from bot.domain.problems import ConfigProblem, Severity
 from bot.domain.tasks import CLUSTER_TASK, missing_inputs
@@ -28,11 +29,13 @@ from bot.pipeline.step_checks import (
     STAGE_STEPS,
     TASK_STEPS,
     StepKinds,
+    Surroundings,
     check_config_shapes,
     check_stage_steps,
     check_task_in_stage,
     check_task_steps,
     stage_aliases,
+    stage_surroundings,
 )
 from bot.pipeline.warehouse_checks import check_warehouse
 
@@ -71,9 +74,10 @@ class _Checker:
             self.report(key, self.check_sources(stage), stage=stage)
             self.report(key, check_config_shapes(self.resources[key].spec, STAGE_STEPS), stage=stage)
             self.report(key, self.check_tasks(stage, tasks), stage=stage)
-            self.report(key, check_stage_steps(stage, tasks, kinds), stage=stage)
+            around = stage_surroundings(stage, self.warehouses_of(project))
+            self.report(key, check_stage_steps(stage, tasks, kinds, around), stage=stage)
             self.report(key, self.check_verification(stage), stage=stage)
-            used |= self.check_used_tasks(stage, tasks, kinds)
+            used |= self.check_used_tasks(stage, tasks, kinds, around)
         for cycle in find_cycles(self.pipeline):
             self.report_cycle(cycle)
         self.check_unused_tasks(used, kinds)
@@ -110,6 +114,9 @@ class _Checker:
         }
         shared = {(CLUSTER_TASK, name): task for name, task in self.pipeline.cluster_tasks.items()}
         return {**own, **shared}
+
+    def warehouses_of(self, project: str) -> dict[str, Warehouse]:
+        return {name: item for (of, name), item in self.pipeline.warehouses.items() if of == project}
 
     def exists(self, kind: str, project: str, name: str) -> bool:
         """Whether a resource stands in the files, be it usable or not: what is broken has been reported there."""
@@ -200,7 +207,9 @@ class _Checker:
                     (*path, "task", "name"), f"there is no {kind} {shown(name)}{nearest(name, known)}"
                 )
 
-    def check_used_tasks(self, stage: Stage, tasks: Tasks, kinds: StepKinds) -> set[tuple[str, str, str]]:
+    def check_used_tasks(
+        self, stage: Stage, tasks: Tasks, kinds: StepKinds, around: Surroundings
+    ) -> set[tuple[str, str, str]]:
         """Check the tasks that a Stage uses, at their own place, and name them."""
         used: set[tuple[str, str, str]] = set()
         steps = list(_task_steps(stage))
@@ -219,7 +228,7 @@ class _Checker:
                 self.task_findings[key] = [*shapes, *check_task_steps(task, kinds)]
             used.add(key)
             self.report(key, self.task_findings[key], stage=stage)
-            self.report(key, check_task_in_stage(task, stage, step, outputs), stage=stage)
+            self.report(key, check_task_in_stage(task, step, around, outputs), stage=stage)
         return used
 
     def check_unused_tasks(self, used: set[tuple[str, str, str]], kinds: StepKinds) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bot.domain.problems import Severity
+from bot.domain.urls import normalize_git_url
 from bot.domain.values import Json
 from bot.expressions.errors import ExpressionError
 from bot.expressions.evaluator import compile_expression
@@ -45,7 +46,7 @@ class Known:
     """Names that expressions at one place may use; None where they are not known and nothing is checked.
 
     `outputs` are aliases of the whole promotion, `task_outputs` those of the task around; `later` are aliases of
-    steps that have not run by then.
+    steps that have not run by then. `subscriptions` has, by function, the repositories that it can find Freight of.
     """
 
     variables: Collection[str] | None = None
@@ -53,6 +54,7 @@ class Known:
     task_outputs: Collection[str] | None = None
     later: Collection[str] = field(default=())
     warehouses: Collection[str] | None = None
+    subscriptions: Mapping[str, Collection[str]] | None = None
 
 
 def find_texts(value: Json, path: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -103,11 +105,23 @@ def _judge(found: References, known: Known) -> Iterator[tuple[str, Severity]]:
     yield from _missing(found.variables, known.variables, "vars", "variable", Severity.WARNING)
     for alias in sorted((found.outputs | found.task_outputs) & set(known.later)):
         yield f"step {shown(alias)} has not run by then, so it has no outputs yet", Severity.WARNING
-    if known.warehouses is not None:
-        for function, argument in sorted(found.calls, key=str):
-            if function == "warehouse" and argument is not None and argument not in known.warehouses:
-                hint = nearest(argument, known.warehouses)
-                yield f"the Stage asks for no Freight of a Warehouse {shown(argument)}{hint}", Severity.ERROR
+    for function, argument in sorted(found.calls, key=str):
+        if argument is not None:
+            yield from _judge_call(function, argument, known)
+
+
+def _judge_call(function: str, argument: str, known: Known) -> Iterator[tuple[str, Severity]]:
+    if function == "warehouse" and known.warehouses is not None and argument not in known.warehouses:
+        hint = nearest(argument, known.warehouses)
+        yield f"the Stage asks for no Freight of a Warehouse {shown(argument)}{hint}", Severity.ERROR
+    urls = (known.subscriptions or {}).get(function)
+    if urls is None:
+        return
+    # Git addresses are compared in one spelling, images and charts as they are written.
+    wanted = normalize_git_url(argument) if function == "commitFrom" else argument
+    if wanted not in urls:
+        hint = nearest(wanted, urls)
+        yield f"no Warehouse that the Stage asks for subscribes to {shown(argument)}{hint}", Severity.WARNING
 
 
 def _missing(

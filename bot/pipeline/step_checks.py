@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bot.domain.model import PromotionTask, Stage, Step, Variable
-from bot.domain.problems import Severity
+from bot.domain.model import (
+    ChartSubscription,
+    GitSubscription,
+    ImageSubscription,
+    PromotionTask,
+    Stage,
+    Step,
+    Variable,
+    Warehouse,
+)
 from bot.domain.tasks import SEPARATOR, default_alias
+from bot.domain.urls import normalize_git_url
 from bot.domain.values import Json
 from bot.pipeline.access import mappings_at
 from bot.pipeline.expression_checks import Known, check_bare_expression, check_templates
@@ -91,6 +100,43 @@ def check_config_shapes(spec: dict[str, Json], path: Path) -> Iterator[Finding]:
             yield Finding((*path, index, "config"), "must be a mapping")
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the expressions of a Stage may refer to: its variables, its Warehouses, and their subscriptions."""
+
+    variables: tuple[str, ...]
+    warehouses: tuple[str, ...]
+    subscriptions: Mapping[str, frozenset[str]] | None
+
+    def known(self, *variables: Variable) -> Known:
+        """These names, and more variables."""
+        names = [*self.variables, *(item.name for item in variables)]
+        return Known(variables=names, warehouses=self.warehouses, subscriptions=self.subscriptions)
+
+
+def stage_surroundings(stage: Stage, warehouses: Mapping[str, Warehouse]) -> Surroundings:
+    """What a Stage's expressions may refer to; a Warehouse that is missing leaves subscriptions open."""
+    template = stage.template.variables if stage.template is not None else ()
+    names = tuple(request.origin.name for request in stage.requested_freight)
+    found = [warehouses.get(name) for name in names]
+    return Surroundings(
+        variables=tuple(item.name for item in (*stage.variables, *template)),
+        warehouses=names,
+        subscriptions=None if None in found else _subscriptions([item for item in found if item is not None]),
+    )
+
+
+def _subscriptions(warehouses: Sequence[Warehouse]) -> Mapping[str, frozenset[str]]:
+    every = [item for warehouse in warehouses for item in warehouse.subscriptions]
+    return {
+        "imageFrom": frozenset(item.repo_url for item in every if isinstance(item, ImageSubscription)),
+        "chartFrom": frozenset(item.repo_url for item in every if isinstance(item, ChartSubscription)),
+        "commitFrom": frozenset(
+            normalize_git_url(item.repo_url) for item in every if isinstance(item, GitSubscription)
+        ),
+    }
+
+
 # -- Stages and tasks ----------------------------------------------------------------------------------------------
 
 
@@ -112,27 +158,26 @@ def task_aliases(task: PromotionTask) -> tuple[str, ...]:
 
 
 def check_stage_steps(
-    stage: Stage, tasks: Mapping[tuple[str, str], PromotionTask], kinds: StepKinds
+    stage: Stage, tasks: Mapping[tuple[str, str], PromotionTask], kinds: StepKinds, around: Surroundings
 ) -> Iterator[Finding]:
     """What is wrong with the steps of a Stage as they are written there; its tasks are checked apart."""
     if stage.template is None:
         return
-    warehouses = [request.origin.name for request in stage.requested_freight]
-    variables = [item.name for item in (*stage.variables, *stage.template.variables)]
-    yield from check_variables(stage.variables, ("spec", "vars"), Known(variables, (), (), (), warehouses))
+    # Variables are evaluated before the first step, so there are no outputs yet.
+    early = replace(around.known(), outputs=(), task_outputs=())
+    yield from check_variables(stage.variables, ("spec", "vars"), early)
     path: Path = ("spec", "promotionTemplate", "spec", "vars")
-    yield from check_variables(stage.template.variables, path, Known(variables, (), (), (), warehouses))
+    yield from check_variables(stage.template.variables, path, early)
     aliases = stage_aliases(stage, tasks)
     complete = all(
         step.task is None or (step.task.kind, step.task.name) in tasks for step in stage.template.steps
     )
     for index, step in enumerate(stage.template.steps):
-        known = Known(
-            variables=[*variables, *(item.name for item in step.variables)],
+        known = replace(
+            around.known(*step.variables),
             outputs=[name for names in aliases for name in names] if complete else None,
             task_outputs=(),
             later=[name for names in aliases[index:] for name in names],
-            warehouses=warehouses,
         )
         where: Path = (*STAGE_STEPS, index)
         if step.task is None:
@@ -152,15 +197,9 @@ def check_task_steps(task: PromotionTask, kinds: StepKinds) -> Iterator[Finding]
 
 
 def check_task_in_stage(
-    task: PromotionTask, stage: Stage, step: Step, outputs: Collection[str] | None
+    task: PromotionTask, step: Step, around: Surroundings, outputs: Collection[str] | None
 ) -> Iterator[Finding]:
-    """What is wrong with a task's expressions where this step of this Stage uses it."""
-    template = stage.template.variables if stage.template is not None else ()
-    names = [item.name for item in (*stage.variables, *template, *task.variables, *step.variables)]
-    warehouses = [request.origin.name for request in stage.requested_freight]
+    """What is wrong with a task's expressions where this step of a Stage uses it."""
     for index, inner in enumerate(task.steps):
-        variables = [*names, *(item.name for item in inner.variables)]
-        known = Known(variables=variables, outputs=outputs, warehouses=warehouses)
-        for finding in check_expressions(inner, (*TASK_STEPS, index), known):
-            if finding.severity is Severity.ERROR or "vars names" in finding.message:
-                yield finding
+        known = around.known(*task.variables, *step.variables, *inner.variables)
+        yield from check_expressions(inner, (*TASK_STEPS, index), replace(known, outputs=outputs))
