@@ -6,7 +6,6 @@ and the other way round, since Kustomize takes the digest where both stand; `*` 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from bot.domain.values import Json, Value
 from bot.editors.errors import EditError
 from bot.editors.keys import Update
 from bot.editors.yaml import merge_yaml, update_yaml
+from bot.editors.yaml.scalars import render_scalar
 from bot.ports import TerminalError
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
@@ -136,9 +136,10 @@ def _set_image(text: str, image: TargetImage, context: StepContext) -> str:
     entry = entries[index] if index is not None else {}
     present: dict[str, Json] = entry if isinstance(entry, dict) else {}
     wanted = _entry(image, present, context)
+    if index is None and entries:
+        return update_yaml(text, [Update("images.-1", wanted)], create=True)
     if index is None:
-        key = "images.-1" if entries else "images"
-        return update_yaml(text, [Update(key, wanted if entries else [wanted])], create=True)
+        return merge_yaml([text, _block([wanted])])
     if set(present) <= set(wanted):
         changed = [
             Update(f"images.{index}.{key}", value)
@@ -147,8 +148,22 @@ def _set_image(text: str, image: TargetImage, context: StepContext) -> str:
         ]
         return update_yaml(text, changed, create=True) if changed else text
     # A key goes away, which only a merge can do; lists are replaced whole by it.
-    replaced = [wanted if number == index else each for number, each in enumerate(entries)]
-    return merge_yaml([text, json.dumps({"images": replaced}, ensure_ascii=False)])
+    return merge_yaml([text, _block([wanted if n == index else each for n, each in enumerate(entries)])])
+
+
+def _block(entries: list[Json]) -> str:
+    """The key `images` with these entries, as people write it."""
+    lines = ["images:"]
+    for entry in entries:
+        pairs = (
+            [f"{key}: {render_scalar(value)}" for key, value in entry.items()]
+            if isinstance(entry, dict)
+            else []
+        )
+        if not pairs:
+            raise EditError("images holds an entry that is no mapping with a name")
+        lines += [f"- {pairs[0]}", *(f"  {pair}" for pair in pairs[1:])]
+    return "\n".join(lines) + "\n"
 
 
 def _entry(image: TargetImage, present: dict[str, Json], context: StepContext) -> dict[str, Json]:

@@ -32,6 +32,6 @@ class NotCarriedOut:
         del config
         return failed(
             context.alias,
-            f"{self.step.name}: this kind of step is known but not carried out here; remove it, or use http to call what "
-            "it calls",
+            f"{self.step.name}: this kind of step is known but not carried out here; remove it, or use http to call "
+            "what it calls",
         )

@@ -133,7 +133,7 @@ class Bench:
                 index=len(self.reports),
                 alias=alias,
                 kind=step.kind.name,
-                step_class=step.kind.step_class,
+                step_class=result.step_class or step.kind.step_class,
                 presence=Presence.CERTAIN,
                 status=result.status,
                 output=result.output,

@@ -18,7 +18,6 @@ from bot.domain.terraform import (
     AttributeChange,
     Diagnostic,
     Failed,
-    Interrupted,
     Lock,
     Output,
     OutputChange,
@@ -32,7 +31,15 @@ from bot.domain.terraform import (
     StateLocked,
 )
 from bot.domain.values import Json, Sensitive, Unknown, Value
-from bot.ports import AppliedState, SyncRefused, SyncStarted, TerraformRun, TransientError
+from bot.ports import (
+    AppliedState,
+    HttpRequest,
+    HttpResponse,
+    SyncRefused,
+    SyncStarted,
+    TerraformRun,
+    TransientError,
+)
 
 
 class FakeVault:
@@ -355,4 +362,32 @@ class FakeArgoCD:
             )
 
 
-__all__ = ["CloudState", "FakeArgoCD", "FakePlans", "FakeTerraform", "FakeVault", "Interrupted"]
+class FakeHttp:
+    """Answers by method and address; remembers what was sent."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[str, str], HttpResponse] = {}
+        self.sent: list[HttpRequest] = []
+        self.lost = False
+        """The request arrives, its answer does not."""
+
+    def answer(
+        self, method: str, url: str, status: int, body: str = "", kind: str = "application/json"
+    ) -> None:
+        self.answers[method, url] = HttpResponse(status, (("content-type", kind),), body.encode())
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        self.sent.append(request)
+        if self.lost:
+            raise TransientError("connection reset")
+        return self.answers.get((request.method, request.url), HttpResponse(404, (), b"not found"))
+
+
+class FakeDns:
+    """Names that resolve."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, tuple[str, ...]] = {}
+
+    async def resolve(self, name: str) -> tuple[str, ...]:
+        return self.names.get(name, ())
