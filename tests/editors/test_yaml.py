@@ -70,6 +70,13 @@ def one(text: str, key: str, value: Json) -> str:
         pytest.param(
             "a: >\n  x\n", "a", "v\n\n", 'a: "v\\n\\n"\n', id="what no clipped block can hold is quoted"
         ),
+        pytest.param(
+            "a:\n    b: |\n    c: 1\n",
+            "a.b",
+            "v\nw\n",
+            'a:\n    b: "v\\nw\\n"\n    c: 1\n',
+            id="an empty block",
+        ),
         pytest.param("a: 'x\n  y'\nb: 1\n", "a", "v", "a: v\nb: 1\n", id="a quoted scalar on two lines"),
         pytest.param("a: x\n  y # c\nb: 1\n", "a", "v", "a: v # c\nb: 1\n", id="a bare scalar on two lines"),
         pytest.param("a: 1\n---\na: 2\n", "a", "v", "a: v\n---\na: 2\n", id="only the first document"),

@@ -145,9 +145,9 @@ def _render_block(stream: Stream, place: Place, body: str, value: Json) -> str:
     # Blank lines behind the content belong to the layout of what follows.
     tail = content[len(content.rstrip("\r\n \t")) :]
     tail = tail[tail.find("\n") + 1 :] if "\n" in tail else ""
-    if isinstance(value, str) and _fits_block(value):
-        indent = re.match(r"(?:[ \t]*\r?\n)*( *)", content)
-        pad = indent[1] if indent and indent[1] else "  "
+    indent = re.match(r"(?:[ \t]*\r?\n)*( +)", content)
+    if isinstance(value, str) and indent and _fits_block(value):
+        pad = indent[1]
         chomp = "" if value.endswith("\n") else "-"
         lines = value.removesuffix("\n").split("\n")
         block = newline.join(pad + line if line else "" for line in lines)
