@@ -71,6 +71,14 @@ def _validate(given: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
+def _demo(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from bot.sandbox.demo import run_demo
+
+    return run_demo(Path(given.keep) if given.keep else None, auto=given.auto)
+
+
 def reduce_environment() -> None:
     """Leave only what child processes may see; GitPython and others copy the environment of this process."""
     for name in list(os.environ):
@@ -78,7 +86,7 @@ def reduce_environment() -> None:
             del os.environ[name]
 
 
-_COMMANDS = {"serve": _serve, "validate": _validate}
+_COMMANDS = {"demo": _demo, "serve": _serve, "validate": _validate}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,6 +101,11 @@ def _parser() -> argparse.ArgumentParser:
         "validate", help="check a configuration; every problem with file, line and key"
     )
     validate.add_argument("directory", nargs="?", default="config", metavar="DIR")
+    demo = commands.add_parser("demo", help="the whole road on this machine, without any account")
+    demo.add_argument(
+        "--auto", action="store_true", help="play publisher and reviewer, end when prod runs it"
+    )
+    demo.add_argument("--keep", metavar="DIR", help="keep everything in DIR, and go on from there")
     return parser
 
 

@@ -32,6 +32,7 @@ from bot.pipeline import STEP_SCHEMAS, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError
 from bot.settings import Settings
 from bot.steps import build_steps
+from bot.web.api import Api
 from bot.web.server import make_app
 from bot.web.webhooks import Webhooks
 from bot.workflow import engine
@@ -181,7 +182,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             return "a loop has ended; see the log" if failed else ""
 
         try:
-            yield make_app(webhooks, ready)
+            yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready)
         finally:
             for task in tasks:
                 task.cancel()

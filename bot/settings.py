@@ -55,6 +55,8 @@ class Settings:
     argocd: Mapping[str, ArgoServer] = field(default_factory=dict)
     registries: tuple[RegistryLogin, ...] = ()
     receiver_secret: str = field(default="", repr=False)
+    api_token: str = field(default="", repr=False)
+    """Opens `/api`; without one there is no such address."""
     secrets_directory: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables that hold secrets of pipelines: `LOCKSTEP_SECRET_…`, `LOCKSTEP_CONFIGMAP_…`."""
@@ -93,6 +95,7 @@ class Settings:
             argocd=reader.argocd(),
             registries=reader.registries(),
             receiver_secret=reader.secret("LOCKSTEP_RECEIVER_SECRET", required=False),
+            api_token=reader.secret("LOCKSTEP_API_TOKEN", required=False),
             secrets_directory=reader.text("LOCKSTEP_SECRETS", default=""),
             environment=_pipeline_secrets(environ),
             pace=reader.seconds("LOCKSTEP_PACE", default=1.0),

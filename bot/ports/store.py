@@ -121,6 +121,8 @@ class Event:
     promotion: str
     kind: str
     message: str
+    number: int = 0
+    """Grows with every event; 0 before it is stored."""
 
 
 class Deliveries(Protocol):
@@ -211,8 +213,9 @@ class PromotionStore(Protocol):
     async def add_event(self, event: Event) -> None: ...
 
     async def list_events(
-        self, *, project: str = "", promotion: str = "", limit: int = 200
-    ) -> Sequence[Event]: ...
+        self, *, project: str = "", promotion: str = "", after: int = 0, limit: int = 200
+    ) -> Sequence[Event]:
+        """The newest events with a greater number than `after`, newest first."""
 
 
 class PlanStore(Protocol):

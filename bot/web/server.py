@@ -10,10 +10,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot import __version__
+from bot.web.api import Api
 from bot.web.webhooks import Webhooks
 
 
-def make_app(webhooks: Webhooks, ready: Callable[[], Awaitable[str]]) -> Starlette:
+def make_app(webhooks: Webhooks, api: Api, ready: Callable[[], Awaitable[str]]) -> Starlette:
     """The ASGI application. `ready` answers why the program cannot work now, empty if it can."""
 
     async def healthz(_request: Request) -> Response:
@@ -28,6 +29,8 @@ def make_app(webhooks: Webhooks, ready: Callable[[], Awaitable[str]]) -> Starlet
         Route("/readyz", readyz),
         Route("/hooks/distribution", webhooks.distribution, methods=["POST"]),
     ]
+    if api.token:
+        routes.append(Route("/api/events", api.events))
     if webhooks.secrets:
         # Without a secret nobody could be believed, so there is no such address.
         routes.append(Route("/hooks/github", webhooks.github, methods=["POST"]))

@@ -221,15 +221,15 @@ class Records:
         await self._database.run(lambda c: c.execute(insert(events).values(**row)).rowcount)
 
     async def list_events(
-        self, *, project: str = "", promotion: str = "", limit: int = 200
+        self, *, project: str = "", promotion: str = "", after: int = 0, limit: int = 200
     ) -> Sequence[Event]:
-        query = select(events).order_by(events.c.seq.desc()).limit(limit)
+        query = select(events).where(events.c.seq > after).order_by(events.c.seq.desc()).limit(limit)
         if project:
             query = query.where(events.c.project == project)
         if promotion:
             query = query.where(events.c.promotion == promotion)
         rows = await self._database.run(lambda c: c.execute(query).all())
-        return [Event(to_time(r.at), r.project, r.stage, r.promotion, r.kind, r.message) for r in rows]
+        return [Event(to_time(r.at), r.project, r.stage, r.promotion, r.kind, r.message, r.seq) for r in rows]
 
     # -- plans -----------------------------------------------------------------------------------------------------
 
