@@ -26,6 +26,7 @@ _ROOTED = re.compile(r"\$\{path\.(module|root|cwd)\}/?")
 _UPWARD = re.compile(r'"((?:(?:[^"\\\n]|\\.)*[/}])?\.\.(?:/(?:[^"\\\n]|\\.)*)?)"')
 _READS_FILES = re.compile(rb"\b(file\w*|templatefile)\s*\(")
 _GLOB = re.compile(r"[*?\[{]")
+_MAX_LINKS = 16
 
 
 class View:
@@ -79,6 +80,31 @@ class View:
                 loaded[path] = written
         return loaded
 
+    async def resolve(self, path: str) -> str:
+        """The path with symbolic links in it followed; one that leaves the checkout is returned with its `..`."""
+        for _ in range(_MAX_LINKS):
+            parts = path.split("/")
+            above = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
+            link = next((p for p in above if p in self.paths and self.entry(p).mode is Mode.SYMLINK), None)
+            if link is None:
+                break
+            target = (await self.load([link]))[link].data.decode("utf-8", "replace")
+            rest = path[len(link) :].lstrip("/")
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(link), target, rest))
+            if path.startswith(("/", "../")):
+                break
+        return path
+
+    async def read_code(self, paths: Iterable[str]) -> dict[str, str]:
+        """The texts of these paths, links followed."""
+        real = {path: await self.resolve(path) for path in paths}
+        loaded = await self.load(real.values())
+        return {
+            path: loaded[target].data.decode("utf-8", "replace")
+            for path, target in real.items()
+            if target in loaded
+        }
+
 
 @dataclass(slots=True)
 class Reach:
@@ -104,13 +130,16 @@ async def find_reach(view: View, directory: str, variable_files: Iterable[str]) 
             continue
         seen.add(module)
         reach.paths |= view.below(module)
+        real = await view.resolve(module)
+        if real != module:
+            waiting.append(real)
+            continue
         own = {path for path in view.paths if posixpath.dirname(path) == module.removeprefix(".")}
         if any(path.endswith(_JSON_CODE) for path in own):
             reach.whole = reach.whole or f"{module} holds Terraform in JSON, which is not followed"
             reach.unread = reach.unread or module == directory
-        code = await view.load(sorted(path for path in own if path.endswith(_CODE)))
-        for path, file in code.items():
-            text = file.data.decode("utf-8", "replace")
+        code = await view.read_code(sorted(path for path in own if path.endswith(_CODE)))
+        for path, text in code.items():
             try:
                 waiting += _follow(view, reach, text, module, directory)
                 backend = find_backend(text) if module == directory else None
@@ -167,11 +196,10 @@ async def _follow_links(view: View, reach: Reach) -> None:
     done: set[str] = set()
     while links := {path for path in reach.paths - done if view.entry(path).mode is Mode.SYMLINK}:
         done |= links
-        for path, file in (await view.load(links)).items():
-            target = file.data.decode("utf-8", "replace")
-            resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-            if not posixpath.isabs(target) and not resolved.startswith(".."):
-                reach.paths |= view.below(resolved)
+        for path in links:
+            target = await view.resolve(path)
+            if not target.startswith(("/", "..")):
+                reach.paths |= view.below(target)
 
 
 async def _check_templates(view: View, reach: Reach, directory: str) -> None:
