@@ -15,6 +15,7 @@ from bot.ports import MergeDone, MergeRefused, TerminalError
 
 _TITLE_LIMIT = 256
 _BODY_LIMIT = 65_536
+_MOST_COMMITS = 250
 
 
 class Pulls:
@@ -153,11 +154,20 @@ class Pulls:
     async def list_commit_authors(
         self, repository: Repository, number: PullNumber
     ) -> Mapping[CommitId, Sequence[str]]:
-        """See `GitHub.list_commit_authors`; GitHub lists at most 250 commits of a pull request."""
+        """Its commits with the logins of author and committer, as far as GitHub knows an account for them.
+
+        Raises TerminalError at 250 commits: GitHub lists no more, and an author who is not listed could not be
+        kept from approving.
+        """
         listed = await self._connection.list_all(
             _scope(repository, pull_requests="read"), f"{_path(repository, number)}/commits"
         )
-        return {CommitId(item.text("sha")): _logins(item) for item in listed}
+        if len(listed) >= _MOST_COMMITS:
+            raise TerminalError(
+                f"{repository}#{number} has {_MOST_COMMITS} commits or more, and GitHub does not list more than that;"
+                " squash them"
+            )
+        return {read_commit(item.at("sha")): _logins(item) for item in listed}
 
     async def merge(
         self,
