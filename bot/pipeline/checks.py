@@ -14,12 +14,14 @@ from bot.domain.model import (
     Pipeline,
     ProjectConfig,
     PromotionTask,
+    PromotionWindow,
     Stage,
     Step,
     Warehouse,
 )
 from bot.domain.problems import ConfigProblem, Severity
 from bot.domain.tasks import CLUSTER_TASK, missing_inputs
+from bot.domain.windows import check_window, stage_windows
 from bot.pipeline.expression_checks import Known, check_templates
 from bot.pipeline.reader import Path
 from bot.pipeline.resources import Resource
@@ -83,6 +85,7 @@ class _Checker:
         self.check_unused_tasks(used, kinds)
         for project, config in self.pipeline.project_configs.items():
             self.report(("ProjectConfig", project, project), self.check_policies(project, config))
+        self.check_windows()
         for (project, name), secret in self.pipeline.secrets.items():
             self.report(("Secret", project, name), check_secret(secret))
         for policy in self.pipeline.review_policies:
@@ -270,6 +273,27 @@ class _Checker:
                     for finding in check_templates(text, ("spec", key, index, part), Known()):
                         yield Finding(finding.path, finding.message, Severity.WARNING)
 
+    def check_windows(self) -> None:
+        """A window that cannot be understood might be closed, so the Stages that it is meant for wait."""
+        configs = [
+            (("ProjectConfig", name, name), config) for name, config in self.pipeline.project_configs.items()
+        ]
+        if self.pipeline.cluster_config is not None:
+            configs.append((("ClusterConfig", "", "cluster"), self.pipeline.cluster_config))
+        for key, config in configs:
+            for index, window in enumerate(config.promotion_windows):
+                findings = list(_check_window(window, ("spec", "promotionWindows", index)))
+                if findings:
+                    concerned = [
+                        stage
+                        for stage in self.pipeline.stages.values()
+                        if window in stage_windows(self.pipeline, stage)
+                    ]
+                    for stage in concerned:
+                        self.report(key, findings, stage=stage)
+                    if not concerned:
+                        self.report(key, _as_warnings(findings))
+
     def report_cycle(self, cycle: tuple[Stage, ...]) -> None:
         names = [stage.metadata.name for stage in cycle]
         way = " -> ".join([*names, names[0]])
@@ -277,6 +301,13 @@ class _Checker:
             message = f"Stages wait for each other in a circle: {way}"
             key = ("Stage", stage.metadata.namespace, stage.metadata.name)
             self.report(key, [Finding(("spec", "requestedFreight"), message)], stage=stage)
+
+
+def _check_window(window: PromotionWindow, path: Path) -> Iterator[Finding]:
+    try:
+        check_window(window)
+    except ValueError as error:
+        yield Finding(path, f"the times of the window cannot be understood: {error}")
 
 
 def _as_warnings(findings: Iterable[Finding]) -> list[Finding]:

@@ -256,7 +256,7 @@ def test_a_thousand_stages_load_soon() -> None:
     ] == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=100))
 def test_no_text_breaks_the_loader(text: str) -> None:
     load(text, **{"p.yaml": PROJECT})
@@ -283,7 +283,7 @@ TREES: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.sampled_from(
         [
@@ -306,7 +306,7 @@ def test_no_resource_of_any_shape_breaks_the_loader(kind: str, spec: Json, metad
         load(json.dumps(document), **{"b.yaml": json.dumps(named), "p.yaml": PROJECT})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TREES)
 def test_no_policy_of_any_shape_breaks_the_loader(spec: Json) -> None:
     document = {
@@ -327,7 +327,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS)
 @pytest.mark.parametrize("where", ["Stage", "PromotionTask"])
 def test_no_steps_of_any_shape_break_the_loader(where: str, steps: list[Json]) -> None:

@@ -1,0 +1,8 @@
+"""What holds for all tests: properties are judged by their answers, never by how fast a machine finds them."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+settings.register_profile("lockstep", deadline=None)
+settings.load_profile("lockstep")
