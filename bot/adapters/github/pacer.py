@@ -39,16 +39,22 @@ class Pacer:
 
         Raises TransientError with `retry_after` instead of waiting for longer than ten seconds for a rate limit.
         """
-        loop = asyncio.get_running_loop()
         async with self._places:
-            self._refuse_long_hold(loop.time())
-            start = max(loop.time(), self._next, self._held_until)
-            self._next = start + (self._interval if creates else self._interval / _UPDATES_PER_CREATION)
-            # A hold may have been set while this write slept, hence the loop.
-            while (wait := max(start, self._held_until) - loop.time()) > 0:
-                self._refuse_long_hold(loop.time())
+            start = self._reserve(creates=creates)
+            while (wait := start - asyncio.get_running_loop().time()) > 0:
                 await asyncio.sleep(wait)
+                if self._held_until > start:
+                    # A hold came while this write slept; it queues again, so that not all begin when it ends.
+                    start = self._reserve(creates=creates)
             yield
+
+    def _reserve(self, *, creates: bool) -> float:
+        """The moment at which a write may begin, kept free for it."""
+        now = asyncio.get_running_loop().time()
+        self._refuse_long_hold(now)
+        start = max(now, self._next, self._held_until)
+        self._next = start + (self._interval if creates else self._interval / _UPDATES_PER_CREATION)
+        return start
 
     def _refuse_long_hold(self, now: float) -> None:
         left = self._held_until - now
