@@ -1,0 +1,435 @@
+"""Pull requests, approvals, tags, metadata, and the list of all kinds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from bot.domain.files import CommitId
+from bot.domain.freight import Freight, FreightName, FreightStatus
+from bot.domain.github import (
+    CheckId,
+    CheckStatus,
+    Conclusion,
+    Permission,
+    PostedCheck,
+    PullNumber,
+    PullRequest,
+    Repository,
+    Review,
+    ReviewState,
+    User,
+)
+from bot.domain.promotion import StepStatus
+from bot.domain.review import GateRecord, Presence, StepClass, StepReport
+from bot.domain.values import Sensitive, Unknown, Value
+from bot.ports import GitHub, MergeDone, MergeRefused, Ports, StageRecord, TerminalError
+from bot.steps import KINDS, build_steps
+from bot.steps.contract import Config
+from bot.steps.git_clone import GitClone
+from bot.steps.git_commit import GitCommit
+from bot.steps.git_merge_pr import GitMergePr
+from bot.steps.git_open_pr import GitOpenPr
+from bot.steps.git_push import GitPush
+from bot.steps.git_tag import GitTag
+from bot.steps.git_wait_for_pr import GitWaitForPr
+from bot.steps.set_freight_alias import SetFreightAlias
+from bot.steps.set_metadata import MetadataStore, SetMetadata
+from bot.steps.wait_for_approval import WaitForApproval
+from tests.adapters.git_server import commit_files, git
+from tests.steps.bench import NOW, Bench, promotion
+
+OPS = Repository("acme", "ops")
+ADA, BOB, BOT = User("ada", 1), User("bob", 2), User("bot", 3, bot=True)
+
+
+@dataclass
+class FakeGitHub:
+    """Pull requests, reviews and teams of one repository."""
+
+    url: str
+    pulls: dict[int, PullRequest] = field(default_factory=dict)
+    reviews: list[Review] = field(default_factory=list)
+    teams: dict[str, set[str]] = field(default_factory=dict)
+    permissions: dict[str, Permission] = field(default_factory=dict)
+    checks: list[PostedCheck] = field(default_factory=list)
+    labels: dict[int, list[str]] = field(default_factory=dict)
+
+    def repository_of(self, url: str) -> Repository | None:
+        return OPS if url == self.url else None
+
+    async def find_pull_request(
+        self, repository: Repository, *, head_branch: str, state: str = "open"
+    ) -> PullRequest | None:
+        return next((p for p in self.pulls.values() if p.head_branch == head_branch and p.open), None)
+
+    async def get_pull_request(self, repository: Repository, number: PullNumber) -> PullRequest:
+        return self.pulls[number]
+
+    async def open_pull_request(
+        self, repository: Repository, *, head_branch: str, base_branch: str, title: str, body: str
+    ) -> PullRequest:
+        return self.add(head_branch, base_branch, title, body)
+
+    def add(self, head_branch: str, base_branch: str, title: str = "t", body: str = "") -> PullRequest:
+        number = PullNumber(len(self.pulls) + 1)
+        self.pulls[number] = PullRequest(
+            repository=OPS,
+            number=number,
+            title=title,
+            body=body,
+            open=True,
+            merged=False,
+            head=CommitId("a" * 40),
+            head_branch=head_branch,
+            base_branch=base_branch,
+            author=BOT,
+            url=f"https://github.example/acme/ops/pull/{number}",
+            mergeable=True,
+        )
+        return self.pulls[number]
+
+    async def set_labels(self, repository: Repository, number: PullNumber, labels: Sequence[str]) -> None:
+        self.labels[number] = list(labels)
+
+    async def list_reviews(self, repository: Repository, number: PullNumber) -> Sequence[Review]:
+        return self.reviews
+
+    async def list_checks(self, repository: Repository, head: CommitId) -> Sequence[PostedCheck]:
+        return [check for check in self.checks if check.head == head]
+
+    async def get_permission(self, repository: Repository, login: str) -> Permission:
+        return self.permissions.get(login, Permission.READ)
+
+    async def is_team_member(self, organisation: str, team: str, login: str) -> bool:
+        return login in self.teams.get(f"{organisation}/{team}", set())
+
+    async def merge_pull_request(
+        self,
+        repository: Repository,
+        number: PullNumber,
+        *,
+        head: CommitId,
+        method: str,
+        title: str,
+        message: str,
+    ) -> MergeDone | MergeRefused:
+        pull = self.pulls[number]
+        if pull.head != head:
+            return MergeRefused("head moved", head_moved=True)
+        self.pulls[number] = replace(pull, open=False, merged=True, merge_commit=CommitId("c" * 40))
+        return MergeDone(CommitId("c" * 40))
+
+    def review(self, user: User, state: ReviewState, commit: str = "a") -> None:
+        at = NOW + timedelta(minutes=len(self.reviews))
+        self.reviews.append(Review(len(self.reviews), user, state, CommitId(commit * 40), at))
+
+    def pass_check(self, conclusion: Conclusion | None = Conclusion.SUCCESS) -> None:
+        self.checks = [
+            PostedCheck(CheckId(1), "lockstep", CommitId("a" * 40), 1, CheckStatus.COMPLETED, conclusion, "")
+        ]
+
+
+@pytest.fixture
+def hub(bench: Bench) -> FakeGitHub:
+    return FakeGitHub(bench.url)
+
+
+def port(hub: FakeGitHub) -> GitHub:
+    return cast(GitHub, hub)
+
+
+# -- pull requests ---------------------------------------------------------------------------------------------
+
+
+def opening(bench: Bench, **more: Value) -> Config:
+    return {"repoURL": bench.url, "sourceBranch": "feature", "targetBranch": "main", **more}
+
+
+async def test_a_pull_request_takes_its_texts_from_the_commit(
+    bench: Bench, hub: FakeGitHub, repository: Path
+) -> None:
+    git(repository, "branch", "feature", "main")
+    commit_files(repository, "feature", {"a.txt": "a"}, "Add a\n\nBecause.")
+    step = GitOpenPr(bench.git, port(hub))
+    result = await bench.fulfil(step, opening(bench, labels=["promotion"]))
+    assert result.output == {
+        "pr": {"id": 1, "url": "https://github.example/acme/ops/pull/1"},
+        "prNumber": 1,
+    }
+    assert (hub.pulls[1].title, hub.pulls[1].body) == ("Add a", "Because.")
+    assert hub.labels == {1: ["promotion"]}
+
+
+async def test_an_open_pull_request_of_the_same_head_is_adopted(
+    bench: Bench, hub: FakeGitHub, repository: Path
+) -> None:
+    git(repository, "branch", "feature", "main")
+    head = commit_files(repository, "feature", {"a.txt": "a"})
+    hub.pulls[1] = replace(hub.add("feature", "main"), head=CommitId(head))
+    result = await bench.fulfil(GitOpenPr(bench.git, port(hub)), opening(bench))
+    assert result.output["prNumber"] == 1
+    assert len(hub.pulls) == 1
+
+
+async def test_branches_that_do_not_differ_are_skipped(
+    bench: Bench, hub: FakeGitHub, repository: Path
+) -> None:
+    git(repository, "branch", "feature", "main")
+    await bench.git.fetch(bench.url)
+    step = GitOpenPr(bench.git, port(hub))
+    assert (await bench.preview(step, opening(bench))).status is StepStatus.SKIPPED
+    bench.again()
+    assert (await bench.fulfil(step, opening(bench))).status is StepStatus.SKIPPED
+
+
+async def test_a_preview_of_a_push_and_a_pull_request_opens_nothing(bench: Bench, hub: FakeGitHub) -> None:
+    checkout: Value = {"path": "src", "branch": "main"}
+    await bench.preview(GitClone(bench.git), {"repoURL": bench.url, "checkout": [checkout]})
+    await bench.tree.write("src/a.txt", b"a")
+    await bench.preview(GitCommit(bench.git), {"path": "src", "message": "Add a"})
+    await bench.preview(GitPush(bench.git), {"path": "src", "targetBranch": "feature"})
+    result = await bench.preview(GitOpenPr(bench.git, port(hub)), opening(bench))
+    assert result.output["prNumber"] == Unknown("known after step: git-open-pr.prNumber")
+    assert hub.pulls == {}
+
+
+async def test_a_missing_source_branch_fails(bench: Bench, hub: FakeGitHub) -> None:
+    result = await bench.fulfil(GitOpenPr(bench.git, port(hub)), opening(bench))
+    assert result.status is StepStatus.FAILED
+    assert "no branch 'feature'" in result.message
+
+
+async def test_another_server_is_refused(bench: Bench, hub: FakeGitHub) -> None:
+    config = {**opening(bench), "repoURL": "https://gitlab.example/acme/ops"}
+    with pytest.raises(TerminalError, match=r"https://gitlab\.example/acme/ops is no repository"):
+        await bench.preview(GitOpenPr(bench.git, port(hub)), config)
+
+
+async def test_a_pull_request_is_waited_for_until_it_is_merged(bench: Bench, hub: FakeGitHub) -> None:
+    pull = hub.add("feature", "main")
+    step = GitWaitForPr(port(hub))
+    config: Config = {"repoURL": bench.url, "prNumber": 1}
+    assert (await bench.preview(step, config)).output["commit"] == Unknown("known after merge: commit")
+    waiting = await bench.fulfil(step, config)
+    assert (waiting.status, waiting.retry_after) == (StepStatus.RUNNING, 30.0)
+    hub.pulls[1] = replace(pull, open=False, merged=True, merge_commit=CommitId("c" * 40))
+    merged = await bench.fulfil(step, config)
+    assert merged.output == {
+        "pr": {"id": 1, "url": pull.url, "open": False, "merged": True},
+        "commit": "c" * 40,
+    }
+
+
+async def test_a_pull_request_that_is_closed_unmerged_fails(bench: Bench, hub: FakeGitHub) -> None:
+    hub.pulls[1] = replace(hub.add("feature", "main"), open=False, closed_by="ada")
+    result = await bench.fulfil(GitWaitForPr(port(hub)), {"repoURL": bench.url, "prNumber": 1})
+    assert (result.status, "by ada" in result.message) == (StepStatus.FAILED, True)
+
+
+async def test_a_merge_waits_for_our_check_and_happens_once(bench: Bench, hub: FakeGitHub) -> None:
+    hub.add("feature", "main")
+    step = GitMergePr(port(hub))
+    config: Config = {"repoURL": bench.url, "prNumber": 1}
+    assert (await bench.fulfil(step, config)).status is StepStatus.RUNNING
+    hub.pass_check(Conclusion.FAILURE)
+    assert (await bench.fulfil(step, config)).status is StepStatus.RUNNING
+    hub.pass_check()
+    assert (await bench.fulfil(step, config)).output == {"commit": "c" * 40}
+    assert (await bench.fulfil(step, config)).output == {"commit": "c" * 40}
+
+
+@pytest.mark.parametrize(
+    ("change", "wait", "status"),
+    [
+        ({"mergeable": False}, True, StepStatus.FAILED),
+        ({"mergeable": None}, True, StepStatus.RUNNING),
+        ({"mergeable": None}, False, StepStatus.FAILED),
+        ({"draft": True}, True, StepStatus.RUNNING),
+        ({"open": False}, True, StepStatus.FAILED),
+    ],
+    ids=["conflict", "not known, waiting", "not known", "draft", "closed"],
+)
+async def test_what_is_not_ready_to_be_merged(
+    bench: Bench, hub: FakeGitHub, change: dict[str, object], wait: bool, status: StepStatus
+) -> None:
+    hub.pulls[1] = replace(hub.add("feature", "main"), **change)  # type: ignore[arg-type]
+    hub.pass_check()
+    config: Config = {"repoURL": bench.url, "prNumber": 1, "wait": wait}
+    assert (await bench.fulfil(GitMergePr(port(hub)), config)).status is status
+    assert not hub.pulls[1].merged
+
+
+# -- approvals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reviewed(bench: Bench, hub: FakeGitHub) -> Bench:
+    hub.add("lockstep/acme/dev", "main")
+    hub.teams["acme/sre"] = {"ada"}
+    bench.promotion = replace(bench.promotion, pull=PullNumber(1), head=CommitId("a" * 40))
+    return bench
+
+
+SRE: Config = {
+    "approvers": [{"claim": "groups", "value": "sre", "required": True}, {"claim": "email", "value": "bob"}]
+}
+
+
+async def test_reviews_of_the_head_open_the_gate(reviewed: Bench, hub: FakeGitHub) -> None:
+    step = WaitForApproval(port(hub))
+    hub.review(BOB, ReviewState.APPROVED)
+    gate = (await reviewed.preview(step, SRE)).record
+    assert gate == GateRecord(
+        "approval by team sre or bob", open=False, reason="waits for approval by team sre"
+    )
+    hub.review(ADA, ReviewState.APPROVED, commit="b")
+    old = (await reviewed.preview(step, SRE)).record
+    assert isinstance(old, GateRecord)
+    assert not old.open
+    hub.review(ADA, ReviewState.APPROVED)
+    assert (await reviewed.preview(step, SRE)).record == GateRecord("approval by team sre or bob", open=True)
+    done = await reviewed.fulfil(step, SRE)
+    responses = done.output["responses"]
+    assert isinstance(responses, list)
+    assert [item["user"] for item in responses if isinstance(item, dict)] == ["bob", "ada"]
+
+
+async def test_one_eligible_objection_ends_it(reviewed: Bench, hub: FakeGitHub) -> None:
+    hub.review(ADA, ReviewState.CHANGES_REQUESTED)
+    result = await reviewed.fulfil(WaitForApproval(port(hub)), SRE)
+    assert (result.status, result.message) == (
+        StepStatus.FAILED,
+        "wait-for-approval: ada asks for changes",
+    )
+
+
+async def test_bots_and_strangers_do_not_count(reviewed: Bench, hub: FakeGitHub) -> None:
+    hub.permissions["bot"] = Permission.ADMIN
+    hub.review(BOT, ReviewState.APPROVED)
+    hub.review(BOB, ReviewState.APPROVED)
+    step = WaitForApproval(port(hub))
+    assert (await reviewed.fulfil(step, {})).status is StepStatus.RUNNING
+    hub.permissions["bob"] = Permission.WRITE
+    assert (await reviewed.fulfil(step, {})).status is StepStatus.SUCCEEDED
+
+
+async def test_behind_an_act_the_answer_comes_after_the_merge(reviewed: Bench, hub: FakeGitHub) -> None:
+    hub.review(ADA, ReviewState.APPROVED)
+    act = StepReport(0, "act", "http", StepClass.ACT, Presence.CERTAIN, None)
+    reviewed.reports.append(act)
+    step = WaitForApproval(port(hub))
+    gate = (await reviewed.preview(step, SRE)).record
+    assert isinstance(gate, GateRecord)
+    assert gate.reason == "asked after the merge"
+    reviewed.again()
+    waiting = await reviewed.fulfil(step, SRE)
+    assert (waiting.status, "/apply" in waiting.message) == (StepStatus.RUNNING, True)
+    context = replace(reviewed.context("wait-for-approval"), answer={"user": "ada", "action": "approve"})
+    assert (await step.fulfil(SRE, context)).output == {"responses": [{"user": "ada", "action": "approve"}]}
+    no = replace(context, answer={"user": "ada", "action": "reject"})
+    assert (await step.fulfil(SRE, no)).status is StepStatus.FAILED
+
+
+# -- tags and notes ----------------------------------------------------------------------------------------------
+
+
+async def test_a_tag_is_shown_then_pushed_once(bench: Bench, repository: Path) -> None:
+    checkout: Value = {"path": "src", "branch": "main"}
+    clone: Config = {"repoURL": bench.url, "checkout": [checkout]}
+    config: Config = {"path": "src", "tag": "v1", "message": "one"}
+    await bench.preview(GitClone(bench.git), clone)
+    await bench.preview(GitTag(bench.git), config)
+    assert git(repository, "tag") == ""
+    bench.again()
+    await bench.fulfil(GitClone(bench.git), clone)
+    result = await bench.fulfil(GitTag(bench.git), config)
+    assert git(repository, "rev-parse", "v1") == result.output["commit"]
+    assert (await bench.fulfil(GitTag(bench.git), config)).status is StepStatus.SUCCEEDED
+    other = commit_files(repository, "main", {"b.txt": "b"})
+    git(repository, "update-ref", "refs/tags/v1", other)
+    assert (await bench.fulfil(GitTag(bench.git), config)).status is StepStatus.FAILED
+    assert (await bench.fulfil(GitTag(bench.git), {**config, "force": True})).status is StepStatus.SUCCEEDED
+
+
+class FakeNotes:
+    """Stages and Freight with metadata."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, StageRecord] = {}
+        self.freight: Freight = promotion().freight
+        self.status = FreightStatus(metadata={"old": 1})
+
+    async def get_stage(self, project: str, stage: str) -> StageRecord:
+        return self.stages.get(stage, StageRecord(project, stage))
+
+    async def save_stage(self, record: StageRecord) -> None:
+        self.stages[record.stage] = record
+
+    async def get_freight(self, project: str, name: str) -> tuple[Freight, FreightStatus] | None:
+        return (self.freight, self.status) if name in (self.freight.name, self.freight.alias) else None
+
+    async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None:
+        self.status = status
+
+    async def rename_freight(self, project: str, name: FreightName, alias: str) -> bool:
+        if alias == "taken":
+            return False
+        self.freight = replace(self.freight, alias=alias)
+        return True
+
+
+def metadata(kind: str, name: str, **values: Value) -> Config:
+    item: Value = {"kind": kind, "name": name, "values": dict(values)}
+    return {"updates": [item]}
+
+
+async def test_metadata_is_written_after_the_merge_alone(bench: Bench) -> None:
+    notes = FakeNotes()
+    step = SetMetadata(cast(MetadataStore, notes))
+    config = metadata("Freight", "calm-otter", ticket="OPS-1")
+    await bench.preview(step, config)
+    assert notes.status.metadata == {"old": 1}
+    await bench.fulfil(step, config)
+    assert notes.status.metadata == {"old": 1, "ticket": "OPS-1"}
+    await bench.fulfil(step, metadata("Stage", "dev", n=1))
+    await bench.fulfil(step, metadata("Stage", "dev", m=2))
+    assert notes.stages["dev"].metadata == {"n": 1, "m": 2}
+    assert (await bench.fulfil(step, metadata("Freight", "nope", a=1))).status is StepStatus.FAILED
+
+
+async def test_secrets_are_no_metadata(bench: Bench) -> None:
+    step = SetMetadata(cast(MetadataStore, FakeNotes()))
+    with pytest.raises(TerminalError, match="token"):
+        await bench.preview(step, metadata("Stage", "dev", t=Sensitive("token", "hunter2")))
+
+
+async def test_freight_is_renamed_unless_the_alias_is_taken(bench: Bench) -> None:
+    notes = FakeNotes()
+    step = SetFreightAlias(cast(MetadataStore, notes))
+    await bench.fulfil(step, {"name": "calm-otter", "alias": "release-7"})
+    assert notes.freight.alias == "release-7"
+    result = await bench.fulfil(step, {"name": "release-7", "alias": "taken"})
+    assert result.status is StepStatus.FAILED
+
+
+# -- all kinds ---------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_has_a_step_that_agrees_with_the_list() -> None:
+    steps = build_steps(Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports))))  # type: ignore[arg-type]
+    assert list(steps) == list(KINDS)
+    assert {name: step.kind for name, step in steps.items()} == dict(KINDS)
+
+
+async def test_a_kind_that_is_not_done_says_so(bench: Bench) -> None:
+    steps = build_steps(Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports))))  # type: ignore[arg-type]
+    result = await bench.preview(steps["jira"], {})
+    assert result.status is StepStatus.FAILED
+    assert "jira: this kind of step is known but not carried out here" in result.message
