@@ -88,8 +88,10 @@ def explain_availability(stage: Stage, known: KnownFreight, now: datetime) -> Av
     """Whether the Freight is available to the Stage, with a reason that a person can act on.
 
     The first request for the Freight's origin decides. An approval stands in for verification and soak, never for
-    the origin.
+    the origin. Freight never leaves its project.
     """
+    if known.freight.project != stage.metadata.namespace:
+        return Availability(available=False, reason=f"it belongs to the project {known.freight.project}")
     request = find_request(stage, known.freight.origin)
     if request is None:
         return Availability(
@@ -172,7 +174,8 @@ def _duration(seconds: float) -> str:
 def is_freight_available(stage: Stage, known: KnownFreight, now: datetime) -> bool:
     """Whether the Freight is available to the Stage; as `explain_availability`, without the words."""
     request = find_request(stage, known.freight.origin)
-    return request is not None and _is_available(stage, request, known.status, now)
+    same_project = known.freight.project == stage.metadata.namespace
+    return same_project and request is not None and _is_available(stage, request, known.status, now)
 
 
 def _is_available(stage: Stage, request: FreightRequest, status: FreightStatus, now: datetime) -> bool:

@@ -20,8 +20,8 @@ class FreightCollection:
 
     @property
     def id(self) -> str:
-        """Kargo's id: it follows from the names alone."""
-        return collection_id(self.items.values())
+        """Kargo's id: it follows from the names alone; a collection without Freight has none."""
+        return collection_id(self.items.values()) if self.items else ""
 
     def put(self, origin: FreightOrigin, name: FreightName) -> FreightCollection:
         """The collection with this Freight in place of the origin's former one."""

@@ -109,7 +109,7 @@ def _known(given: Case) -> availability.KnownFreight:
     discovered = given.get("discoveredAt") or given["metadata"].get("creationTimestamp")
     freight = Freight(
         name=FreightName(given["metadata"]["name"]),
-        project="proj",
+        project=given["metadata"].get("namespace", "proj"),
         alias="",
         origin=_origin(given["origin"]),
         discovered_at=parse_time(discovered) if discovered else EPOCH,
@@ -135,12 +135,14 @@ def _request(given: Case) -> FreightRequest:
 
 def _stage(given: Case) -> Stage:
     return Stage(
-        Metadata(given["metadata"]["name"], "proj"),
+        Metadata(given["metadata"]["name"], given["metadata"].get("namespace", "proj")),
         tuple(_request(request) for request in given["spec"]["requestedFreight"]),
     )
 
 
 def freight_availability(case: Case) -> bool:
+    if case["stage"] is None or case["freight"] is None:
+        return False
     stage, known = _stage(case["stage"]), _known(case["freight"])
     return availability.is_freight_available(stage, known, parse_time(case["now"]))
 

@@ -215,10 +215,24 @@ def admit_cluster_config(spec: dict[str, Json]) -> Iterator[Finding]:
         if len(vendors) != 1:
             found = f", not {len(vendors)} ({listed(vendors)})" if vendors else ""
             yield Finding((*SPEC, "webhookReceivers", index), f"give exactly one kind of receiver{found}")
+        yield from _generic_receiver(
+            mapping_at(receiver, "generic"), (*SPEC, "webhookReceivers", index, "generic")
+        )
     for index, window in enumerate(mappings_at(spec, "promotionWindows")):
         for key in ("stageSelector", "projectSelector"):
             path: Path = (*SPEC, "promotionWindows", index, key)
             yield from check_selector(mapping_at(window, key), path)
+
+
+def _generic_receiver(body: dict[str, Json], path: Path) -> Iterator[Finding]:
+    for index, action in enumerate(mappings_at(body, "actions")):
+        where: Path = (*path, "actions", index)
+        for number, target in enumerate(mappings_at(action, "targetSelectionCriteria")):
+            labels = mapping_at(target, "labelSelector")
+            indices = list_at(target, "indexSelector", "matchIndices")
+            if not any((text_at(target, "name"), *map(bool, labels.values()), indices)):
+                message = "give at least one of name, labelSelector and indexSelector"
+                yield Finding((*where, "targetSelectionCriteria", number), message)
 
 
 def _policies(policies: list[dict[str, Json]]) -> Iterator[Finding]:
