@@ -88,4 +88,13 @@ NETWORK: Mapping[str, JsonSchema] = {
         },
         required=("srcRef", "destRef"),
     ),
+    # Ours: Kargo has no step that waits for a name.
+    "dns-wait": mapping(
+        {
+            "name": text("The name that must resolve.", empty=False),
+            "target": text("The canonical name or address that it must resolve to; any if absent."),
+            "pollInterval": DURATION,
+        },
+        required=("name",),
+    ),
 }
