@@ -186,7 +186,8 @@ class HttpClient:
         if client is None:
             try:
                 client = httpx.AsyncClient(
-                    verify=not insecure,
+                    # A private CA is named by SSL_CERT_FILE; proxies of the environment are left to the settings.
+                    verify=False if insecure else httpx.create_ssl_context(trust_env=True),
                     proxy=proxy or None,
                     trust_env=False,
                     timeout=None,

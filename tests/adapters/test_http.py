@@ -5,10 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -196,3 +203,66 @@ async def test_localhost_resolves_and_nonsense_does_not() -> None:
     assert "127.0.0.1" in found[1:] or "::1" in found[1:]
     assert await SystemDns().resolve("no..such") == ()
     assert await SystemDns().resolve("a" * 300) == ()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for localhost alone, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(minutes=5))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    chain, private = tmp_path / "cert.pem", tmp_path / "key.pem"
+    chain.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return chain, private
+
+
+@pytest.fixture
+async def tls_port(certificate: tuple[Path, Path]) -> AsyncIterator[int]:
+    """A server that answers 200 to anybody over TLS."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_certificates_are_checked_against_the_name_although_an_address_is_connected_to(
+    tls_port: int, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    async with HttpClient() as http:
+        assert (await http.send(HttpRequest("GET", f"https://localhost:{tls_port}/"))).status == 200
+        with pytest.raises(TransientError, match="certificate"):
+            await http.send(HttpRequest("GET", f"https://127.0.0.1:{tls_port}/"))
+        insecure = HttpRequest("GET", f"https://127.0.0.1:{tls_port}/", insecure=True)
+        assert (await http.send(insecure)).status == 200
+
+
+async def test_an_unknown_authority_is_not_trusted(tls_port: int) -> None:
+    async with HttpClient() as http:
+        with pytest.raises(TransientError, match="certificate"):
+            await http.send(HttpRequest("GET", f"https://localhost:{tls_port}/"))

@@ -12,6 +12,9 @@ from bot.domain.github import Permission, Repository
 from bot.payloads.github import read_repository
 from bot.payloads.reading import Node
 
+_MOST_DELIVERY_PAGES = 1000
+"""After an outage of three days a busy installation has that many deliveries to look through."""
+
 
 class Accounts:
     """The part of the port `GitHub` that is about people, installations and deliveries."""
@@ -59,7 +62,10 @@ class Accounts:
         GitHub keeps deliveries for three days and repeats none by itself.
         """
         attempts = await self._connection.list_all(
-            None, "app/hook/deliveries", until=lambda item: item.time("delivered_at") < since
+            None,
+            "app/hook/deliveries",
+            until=lambda item: item.time("delivered_at") < since,
+            pages=_MOST_DELIVERY_PAGES,
         )
         arrived = {
             item.text("guid") for item in attempts if 200 <= item.number("status_code", default=0) < 300

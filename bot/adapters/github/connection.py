@@ -15,11 +15,11 @@ from githubkit.cache import MemCacheStrategy
 from githubkit.config import get_config
 from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 
-from bot.adapters.github.errors import NotFound, Unanswered, Unauthorized, describe, translate
+from bot.adapters.github.errors import NotFound, RateLimited, Unanswered, Unauthorized, describe, translate
 from bot.adapters.github.pacer import Pacer
 from bot.adapters.github.tokens import Scope, Tokens
 from bot.payloads.reading import Node, read_json
-from bot.ports import Clock, TerminalError, TransientError
+from bot.ports import Clock, TerminalError
 
 _API_VERSION = "2022-11-28"
 _MOST_PAGES = 60
@@ -68,7 +68,13 @@ class _Kept(httpx.AsyncBaseTransport):
         self._client = client
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await self._client.send(request, stream=True, auth=None, follow_redirects=False)
+        response = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
+        # githubkit reads both as whole numbers and breaks on anything else, such as a proxy's HTTP date.
+        for name in ("retry-after", "x-ratelimit-reset"):
+            text = response.headers.get(name, "0")
+            if not (text.isascii() and text.isdigit()):
+                del response.headers[name]
+        return response
 
 
 class Connection:
@@ -137,15 +143,16 @@ class Connection:
         *,
         key: str = "",
         until: Callable[[Node], bool] | None = None,
+        pages: int = _MOST_PAGES,
     ) -> list[Node]:
         """All pages of a list, which stands under `key` if the answer is an object; a None scope asks as the App.
 
         `until` ends the reading before the first entry for which it holds. Raises TerminalError for a list of more
-        than 60 pages of 100.
+        than so many pages of 100.
         """
         entries: list[Node] = []
         page: Query = {"per_page": 100, **(query or {})}
-        for _ in range(_MOST_PAGES):
+        for _ in range(pages):
             response = await self._send(scope, "GET", path, query=page)
             root = _read(response)
             for item in root.items(key) if key else root.items():
@@ -157,7 +164,7 @@ class Connection:
                 return entries
             # Only the query of GitHub's link is taken, so that a link can never lead a token elsewhere.
             page = dict(parse_qsl(urlsplit(following).query))
-        raise TerminalError(f"GET {path} has more than {_MOST_PAGES} pages; that is more than is read")
+        raise TerminalError(f"GET {path} has more than {pages} pages; that is more than is read")
 
     # -- writing -------------------------------------------------------------------------------------------
 
@@ -168,19 +175,9 @@ class Connection:
 
         Raises Unanswered if it may have been done, Rejected if GitHub says no.
         """
-        installation = await self.tokens.installation_of(scope)
-        pacer = self._pacers.get(installation)
-        if pacer is None:
-            pacer = Pacer(interval=self.settings.write_interval, concurrent=self.settings.concurrent_writes)
-            self._pacers[installation] = pacer
+        pacer = self._pacer(await self.tokens.installation_of(scope))
         async with pacer.turn(creates=creates):
-            try:
-                return _read(await self._send(scope, method, path, body=body))
-            except Unanswered:
-                raise
-            except TransientError as error:
-                pacer.hold(error.retry_after or 0.0)
-                raise
+            return _read(await self._send(scope, method, path, body=body))
 
     async def write_once(
         self,
@@ -218,8 +215,19 @@ class Connection:
         except NotFound:
             self.tokens.forget_installation(scope)
             raise
+        except RateLimited as error:
+            # Going on after a refusal, reading or writing, is what gets an App banned.
+            self._pacer(await self.tokens.installation_of(scope)).hold(error.retry_after or 0.0)
+            raise
         fresh = await self._token(scope)
         return await self._request(self._as_installation, method, path, query, body, token=fresh)
+
+    def _pacer(self, installation: int) -> Pacer:
+        pacer = self._pacers.get(installation)
+        if pacer is None:
+            pacer = Pacer(interval=self.settings.write_interval, concurrent=self.settings.concurrent_writes)
+            self._pacers[installation] = pacer
+        return pacer
 
     async def _token(self, scope: Scope) -> str:
         try:

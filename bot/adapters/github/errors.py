@@ -21,6 +21,10 @@ class Unanswered(TransientError):
     """The answer was lost or is a 5xx: a write may have been done, so look before it is repeated."""
 
 
+class RateLimited(TransientError):
+    """GitHub asks us to stop for a while; nothing was done."""
+
+
 class NotFound(TerminalError):
     """GitHub says 404 or 410: it does not exist, or the App may not see it."""
 
@@ -46,7 +50,7 @@ def translate(response: httpx.Response, *, now: datetime) -> TransientError | Te
         return Unanswered(tried, retry_after=_read_number(response.headers, "retry-after"))
     if status == 429 or (status == 403 and _is_rate_limit(response.headers, reason)):
         wait = _read_wait(response.headers, now)
-        return TransientError(f"{tried}; trying again in {wait:.0f} s", retry_after=wait)
+        return RateLimited(f"{tried}; trying again in {wait:.0f} s", retry_after=wait)
     if status == 401:
         return Unauthorized(
             f"{tried}; check the App's id and private key, and this machine's clock"

@@ -8,7 +8,7 @@ import respx
 
 from bot.adapters.github import GitHubApp
 from bot.adapters.github.errors import RATE_MARKS, Unanswered
-from bot.domain.github import PullNumber
+from bot.domain.github import CommentId, PullNumber
 from bot.ports import TerminalError, TransientError
 from tests.adapters.github.conftest import REPOSITORY
 
@@ -27,6 +27,16 @@ PULL = "/repos/acme/ops/pulls/7"
             httpx.Response(403, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1777636830"}),
             31.0,
             id="the hourly limit waits until its reset",
+        ),
+        pytest.param(
+            httpx.Response(429, headers={"retry-after": "Fri, 01 May 2026 12:00:10 GMT"}),
+            60.0,
+            id="a date in Retry-After waits a minute",
+        ),
+        pytest.param(
+            httpx.Response(403, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}),
+            60.0,
+            id="a reset that is no number waits a minute",
         ),
         *(
             pytest.param(
@@ -100,3 +110,13 @@ async def test_a_page_of_a_proxy_is_no_answer(github: GitHubApp, wire: respx.Rou
     wire.get(PULL).respond(200, text="<html>sign in</html>")
     with pytest.raises(TerminalError, match="is no JSON"):
         await github.get_pull_request(REPOSITORY, PullNumber(7))
+
+
+async def test_a_limit_on_reading_holds_back_writing(github: GitHubApp, wire: respx.Router) -> None:
+    wire.get(PULL).respond(429, headers={"retry-after": "60"})
+    with pytest.raises(TransientError, match="trying again in 60 s"):
+        await github.get_pull_request(REPOSITORY, PullNumber(7))
+    reaction = wire.post("/repos/acme/ops/issues/comments/1/reactions").respond(201, json={"id": 1})
+    with pytest.raises(TransientError, match="asked us to stop writing"):
+        await github.react(REPOSITORY, CommentId(1), "eyes")
+    assert not reaction.called
