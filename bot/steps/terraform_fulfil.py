@@ -22,6 +22,7 @@ from bot.steps.terraform_inputs import Inputs
 from bot.steps.terraform_outcomes import describe_lock, refuse, refuse_or_wait
 
 _PAUSE = 30.0
+_BEGUN = b"begun"
 _PHASE = "phase"
 _WAITING: Mapping[str, Value] = {_PHASE: "waiting"}
 _UNKNOWN: Mapping[str, Value] = {_PHASE: "unknown"}
@@ -47,8 +48,13 @@ class Applier:
     async def fulfil(self, inputs: Inputs, context: StepContext) -> StepResult:
         """Do what was approved, or say why not."""
         approved = _approved(context)
-        if context.outcome_unknown or context.detail.get(_PHASE) == "unknown":
+        if context.detail.get(_PHASE) == "unknown":
             return await self._recover(inputs, approved, context)
+        if context.outcome_unknown:
+            if await self.store.get_bundle(context.promotion.id, _mark(context)) == _BEGUN:
+                return await self._recover(inputs, approved, context)
+            # The process died on its way to Terraform, which was never asked to apply.
+            context = _as_if_not_begun(context)
         if approved is not None and approved.inputs == inputs.digest:
             if approved.kind is ApplyKind.UNCHANGED:
                 applied = await self.store.find_applied(inputs.state)
@@ -144,7 +150,11 @@ class Applier:
     # -- applying ------------------------------------------------------------------------------------------------
 
     async def _apply(self, bundle: bytes, inputs: Inputs, context: StepContext, *, saved: bool) -> StepResult:
-        outcome = await self.terraform.apply(await inputs.to_run(context, lock=True), bundle)
+        run = await inputs.to_run(context, lock=True)
+        await self.store.keep_bundle(context.promotion.id, _mark(context), _BEGUN)
+        outcome = await self.terraform.apply(run, bundle)
+        if isinstance(outcome, StalePlan | StateLocked):
+            await self.store.keep_bundle(context.promotion.id, _mark(context), b"")
         match outcome:
             case Applied(result=result, text=text):
                 await self._record(inputs, context, succeeded=True)
@@ -176,6 +186,20 @@ class Applier:
                 at=context.now,
             )
         )
+
+
+def _mark(context: StepContext) -> str:
+    """The name under which it is noted that Terraform was asked to apply; durable before it is asked."""
+    return f"{context.alias}/attempt {context.attempt} begun"
+
+
+def _as_if_not_begun(context: StepContext) -> StepContext:
+    """The context as it was before the pass that died, as far as it matters here."""
+    run = context.run
+    if run is None or (context.attempt == 1 and _PHASE not in run.detail):
+        return replace(context, run=None)
+    detail = run.detail if _PHASE in run.detail else _RETRYING
+    return replace(context, run=replace(run, finished_at=context.now, detail=detail))
 
 
 def _approved(context: StepContext) -> ApplyRecord | None:

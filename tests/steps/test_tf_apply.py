@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.files import CommitId
 from bot.domain.model import ReviewPolicy
-from bot.domain.promotion import StepStatus
+from bot.domain.promotion import StepRun, StepStatus
 from bot.domain.review import ApplyKind, ApplyRecord
 from bot.domain.terraform import Lock, Output
 from bot.domain.values import Sensitive, Text, Unknown, Value
@@ -300,6 +300,15 @@ async def crash_during_apply(bench: Bench) -> None:
         await fulfilled(bench)
     bench.terraform.interrupt = False
     assert bench.journal["tf-apply"].finished_at is None
+
+
+async def test_a_crash_before_terraform_was_asked_is_no_unknown_outcome(bench: Bench) -> None:
+    await previewed(bench)
+    bench.again()
+    # The pass began, and the process died before Terraform was started.
+    bench.journal["tf-apply"] = StepRun("tf-apply", "tf-apply", 1, StepStatus.RUNNING, begun_at=bench.now)
+    assert (await fulfilled(bench)).status is StepStatus.SUCCEEDED
+    assert [what for what, _ in bench.terraform.ran] == ["plan", "apply"]
 
 
 async def test_after_a_crash_an_empty_plan_proves_the_apply(bench: Bench) -> None:
