@@ -79,6 +79,27 @@ def _demo(given: argparse.Namespace) -> int:
     return run_demo(Path(given.keep) if given.keep else None, auto=given.auto)
 
 
+def _preview(given: argparse.Namespace) -> int:
+    import asyncio
+
+    from bot.app import preview_stage
+    from bot.ports import TerminalError, TransientError
+    from bot.settings import Settings, SettingsError
+
+    environ = dict(os.environ)
+    try:
+        settings = Settings.from_env(environ)
+        reduce_environment()
+        print(asyncio.run(preview_stage(settings, given.stage, given.freight)))
+    except SettingsError as error:
+        print(f"lockstep preview: the environment is not complete:\n{error}", file=sys.stderr)
+        return 2
+    except (TerminalError, TransientError) as error:
+        print(f"lockstep preview: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def reduce_environment() -> None:
     """Leave only what child processes may see; GitPython and others copy the environment of this process."""
     for name in list(os.environ):
@@ -86,7 +107,7 @@ def reduce_environment() -> None:
             del os.environ[name]
 
 
-_COMMANDS = {"demo": _demo, "serve": _serve, "validate": _validate}
+_COMMANDS = {"demo": _demo, "preview": _preview, "serve": _serve, "validate": _validate}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,6 +127,11 @@ def _parser() -> argparse.ArgumentParser:
         "--auto", action="store_true", help="play publisher and reviewer, end when prod runs it"
     )
     demo.add_argument("--keep", metavar="DIR", help="keep everything in DIR, and go on from there")
+    preview = commands.add_parser("preview", help="what a promotion's pull request would hold; no effect")
+    preview.add_argument("stage", metavar="[PROJECT/]STAGE")
+    preview.add_argument(
+        "freight", nargs="?", default="", metavar="FREIGHT", help="alias or name; default newest"
+    )
     return parser
 
 

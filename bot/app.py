@@ -45,6 +45,7 @@ from bot.workflow.looks import Looks
 from bot.workflow.outbox import Outbox
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
+from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
 from bot.workflow.scopes import Evaluators
 from bot.workflow.segments import Worker
@@ -206,6 +207,16 @@ async def _serve(settings: Settings) -> None:
             app, host=settings.host, port=settings.port, log_config=None, access_log=False, lifespan="off"
         )
         await uvicorn.Server(config).serve()
+
+
+async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
+    """What the pull request of a promotion would say. Nothing outside is changed, and no row stays.
+
+    Raises TerminalError if there is no such Stage or Freight, or the task cannot be previewed at all.
+    """
+    async with open_lockstep(settings) as lockstep:
+        await lockstep.configuration.refresh()
+        return await Rehearsal(lockstep.looks.worker, lockstep.looks.discoverer).preview(stage, freight)
 
 
 def _engine_database(settings: Settings) -> str:

@@ -1,0 +1,113 @@
+"""`lockstep preview`: what a promotion's pull request would say, without a promotion."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+
+from bot.domain.availability import KnownFreight, available_freight, index_freight
+from bot.domain.freight import Freight
+from bot.domain.identity import promotion_name, ulid
+from bot.domain.model import Stage
+from bot.domain.planning import Snapshot
+from bot.domain.promotion import Promotion, PromotionId
+from bot.domain.tasks import TaskError
+from bot.ports import TerminalError
+from bot.reports.body import render_body, render_title
+from bot.workflow.discovery import Discoverer
+from bot.workflow.segments import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Previews by hand."""
+
+    worker: Worker
+    discoverer: Discoverer
+
+    async def preview(self, name: str, freight: str) -> str:
+        """Title and body, as Markdown. Raises TerminalError if there is no such Stage or Freight."""
+        stage = self._stage(name)
+        configuration = self.worker.configuration
+        problem = configuration.problem_of(stage.metadata.namespace, stage.metadata.name)
+        if problem:
+            raise TerminalError(problem)
+        promotion = self._promotion(stage, await self._freight(stage, freight))
+        policy = configuration.policy(stage)
+        evaluator = await self.worker.evaluator(promotion)
+        try:
+            preview = await self.worker.previewer.preview(promotion, policy, evaluator)
+        finally:
+            await self.worker.store.drop_bundles(promotion.id)
+        promotion = replace(promotion, digest=preview.digest, target=preview.target)
+        seen = Snapshot(
+            now=self.worker.clock.now(),
+            project=promotion.project,
+            stage=stage,
+            policy=policy,
+            promotion=promotion,
+            preview=preview,
+        )
+        view = await self.worker.reporter.view(promotion, preview, "", seen)
+        view = replace(view, marker="", page="")
+        return f"# {render_title(view)}\n\n{render_body(view)}"
+
+    def _stage(self, name: str) -> Stage:
+        project, _, short = name.rpartition("/")
+        stages = self.worker.configuration.pipeline.stages
+        found = [
+            stage for (owner, known), stage in stages.items() if known == short and project in ("", owner)
+        ]
+        if len(found) != 1:
+            names = ", ".join(sorted(f"{owner}/{known}" for owner, known in stages)) or "none"
+            raise TerminalError(
+                f"{'there is no' if not found else 'several projects have a'} Stage {name}; known: {names}"
+            )
+        return found[0]
+
+    async def _freight(self, stage: Stage, named: str) -> Freight:
+        """The Freight that is named, or the newest available; a Warehouse that was never looked at is looked at."""
+        project, store = stage.metadata.namespace, self.worker.store
+        for request in stage.requested_freight:
+            warehouse = self.worker.configuration.pipeline.warehouses.get((project, request.origin.name))
+            if warehouse is not None and not await store.list_freight(project):
+                await self.discoverer.look(warehouse)
+        if named:
+            found = await store.get_freight(project, named)
+            if found is None:
+                raise TerminalError(
+                    f"there is no Freight {named} in {project}; name an alias, or a hash of 7 digits or more"
+                )
+            return found[0]
+        known = [KnownFreight(freight, status) for freight, status in await store.list_freight(project)]
+        now = self.worker.clock.now()
+        available = available_freight(stage, index_freight(known), now)
+        if available:
+            return max(available, key=lambda item: item.freight.discovered_at).freight
+        if known:
+            # Nothing has come this far yet: the newest of all shows what it would be like.
+            return max(known, key=lambda item: item.freight.discovered_at).freight
+        raise TerminalError(f"{project} has no Freight yet; publish what its Warehouses watch")
+
+    def _promotion(self, stage: Stage, freight: Freight) -> Promotion:
+        now = self.worker.clock.now()
+        try:
+            steps = self.worker.gatherer.steps_of(stage)
+        except TaskError as error:
+            raise TerminalError(str(error)) from error
+        template = stage.template.variables if stage.template is not None else ()
+        return Promotion(
+            id=PromotionId(
+                promotion_name(stage.metadata.name, ulid(now, secrets.token_bytes(10)), freight.name)
+            ),
+            project=stage.metadata.namespace,
+            stage=stage.metadata.name,
+            freight=freight,
+            collection=(freight,),
+            steps=steps,
+            variables=(*stage.variables, *template),
+            actor="lockstep",
+            actor_id=0,
+            created_at=now,
+            policy_revision=self.worker.configuration.pipeline.revision,
+        )
