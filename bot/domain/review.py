@@ -101,6 +101,8 @@ class ApplyRecord:
     previous_failed: bool = False
     boundary: tuple[str, ...] = ()
     """Addresses of resources that deploy into a cluster, with file and line."""
+    state_files: frozenset[str] = frozenset()
+    """Paths in the work tree at which the state itself is kept (`stateInGit`): an apply changes them."""
 
 
 @dataclass(frozen=True, slots=True)

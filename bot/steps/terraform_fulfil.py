@@ -20,6 +20,7 @@ from bot.ports.store import PlanStore
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.terraform_inputs import Inputs
 from bot.steps.terraform_outcomes import describe_lock, refuse, refuse_or_wait
+from bot.steps.terraform_state import StateKeeper
 
 _PAUSE = 30.0
 _BEGUN = b"begun"
@@ -44,6 +45,7 @@ class Applier:
 
     terraform: Terraform
     store: PlanStore
+    keeper: StateKeeper
 
     async def fulfil(self, inputs: Inputs, context: StepContext) -> StepResult:
         """Do what was approved, or say why not."""
@@ -155,6 +157,8 @@ class Applier:
         outcome = await self.terraform.apply(run, bundle)
         if isinstance(outcome, StalePlan | StateLocked):
             await self.store.keep_bundle(context.promotion.id, _mark(context), b"")
+        else:
+            await self.keeper.keep(outcome.state_files, inputs, context)
         match outcome:
             case Applied(result=result, text=text):
                 await self._record(inputs, context, succeeded=True)

@@ -36,6 +36,8 @@ class Inputs:
     view: View = field(compare=False)
     unknown: tuple[str, ...] = ()
     whole: str = ""
+    state_files: frozenset[str] = frozenset()
+    """Where the state is kept in the tree, if it is and the policy lets it."""
 
     async def to_run(
         self, context: StepContext, *, lock: bool, environment: Mapping[str, Value] | None = None
@@ -52,7 +54,7 @@ class Inputs:
             if find_sensitive(value):
                 # Nothing reads this variable; what is listed among the secrets is masked in Terraform's texts.
                 secret[f"SENSITIVE_VARIABLE_{number}"] = argument(value)
-        inner = [self.site.inside(path) or path for path in self.paths]
+        inner = [self.site.inside(path) or path for path in self.paths | self.state_files]
         return TerraformRun(
             key=run_key(self.state),
             files=await self.view.load(inner),
@@ -101,7 +103,14 @@ class InputGatherer:
             view=view,
             unknown=tuple(_unknown(view, reach, config, context)),
             whole=reach.whole,
+            state_files=self._state_files(view, reach, site, context),
         )
+
+    def _state_files(self, view: View, reach: Reach, site: Site, context: StepContext) -> frozenset[str]:
+        if not context.policy.state_in_git or reach.backend not in ("", "local"):
+            return frozenset()
+        present = view.states_below(site.directory) or {join(site.directory, "terraform.tfstate")}
+        return frozenset(join(site.place, path) for path in present)
 
     async def base_digest(self, config: TerraformConfig, site: Site, context: StepContext) -> str:
         """The digest of the inputs as the target's base has them, empty if the checkout has no base."""

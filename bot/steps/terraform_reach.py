@@ -69,6 +69,14 @@ class View:
             if inside_path(directory, path) is not None and not _STATE.search(path)
         }
 
+    def states_below(self, directory: str) -> set[str]:
+        """The state files below a directory."""
+        return {
+            path
+            for path in self.paths
+            if path.endswith(".tfstate") and inside_path(directory, path) is not None
+        }
+
     async def load(self, paths: Iterable[str]) -> dict[str, File]:
         """The contents of existing paths; submodules are left out."""
         wanted = [path for path in paths if path in self.paths]

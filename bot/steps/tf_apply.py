@@ -23,6 +23,7 @@ from bot.steps.terraform_config import TerraformConfig, find_site, parse_terrafo
 from bot.steps.terraform_fulfil import Applier, skip_unchanged
 from bot.steps.terraform_inputs import InputGatherer, Inputs
 from bot.steps.terraform_outcomes import refuse
+from bot.steps.terraform_state import StateKeeper
 from bot.steps.worktree import join
 
 KIND = StepKind("tf-apply", StepClass.INFRA)
@@ -30,6 +31,7 @@ KIND = StepKind("tf-apply", StepClass.INFRA)
 CLUSTER_TYPES = ("helm_release", "kubectl_manifest")
 """Types of resources that deploy into a cluster, beside all that begin with `kubernetes_`."""
 
+_DONE = (StepStatus.SUCCEEDED, StepStatus.SKIPPED)
 _RESULT = Unknown("known after apply: result")
 
 
@@ -114,7 +116,10 @@ class TfApply:
             inputs=inputs.digest,
             input_paths=inputs.paths,
             previous_failed=applied is not None and not applied.succeeded,
+            state_files=inputs.state_files,
         )
+        for path in inputs.state_files:
+            context.tree.touch(path)
         why = self._why_unknowable(inputs, context)
         if why:
             return StepResult(None, {"result": _RESULT}, message=why, record=blank)
@@ -128,10 +133,16 @@ class TfApply:
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Apply what was approved, once, and nothing else."""
+        keeper = StateKeeper(self.store, self.vault)
+        await keeper.restore(context)
+        run = context.run
+        if run is not None and run.finished_at is not None and run.status in _DONE:
+            # The walk comes here again for the sake of a state that is kept in its tree.
+            return StepResult(run.status, run.output, message=run.message)
         inputs = await self._gather(config, context)
         if inputs.unknown:
             raise TerminalError(f"tf-apply: {', '.join(inputs.unknown)} holds a value that is not known")
-        return await Applier(self.terraform, self.store).fulfil(inputs, context)
+        return await Applier(self.terraform, self.store, keeper).fulfil(inputs, context)
 
     async def _gather(self, config: Given, context: StepContext) -> Inputs:
         wanted = parse(config, context).terraform

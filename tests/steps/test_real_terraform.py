@@ -9,11 +9,13 @@ import pytest
 
 from bot.adapters.terraform.runner import TerraformRunner
 from bot.adapters.terraform.tool import Tool
+from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import StepStatus
-from bot.domain.review import ApplyKind, ApplyRecord
+from bot.domain.review import ApplyKind, ApplyRecord, CommitRecord
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Config
 from bot.steps.git_clone import GitClone
+from bot.steps.git_commit import GitCommit
 from bot.steps.hcl_update import HclUpdate
 from bot.steps.tf_apply import TfApply
 from bot.steps.tf_output import TfOutput
@@ -128,3 +130,25 @@ async def test_a_plan_made_before_somebody_else_applied_is_made_again(
     done = await walk(bench, real, "app:1.2.3", preview=False)
     assert str(done["url"]).startswith("https://")
     assert "No changes" in str(bench.journal["tf-apply"].output["result"])
+
+
+async def test_a_state_in_git_is_committed_and_survives_a_restart(
+    bench: Bench, real: TerraformRunner, repository: Path
+) -> None:
+    commit_files(repository, "main", {"env/dev/terraform/main.tf": MAIN})
+    bench.policy = ReviewPolicy(state_in_git=True)
+    planned = await walk(bench, real, "app:1.2.3", preview=True)
+    assert planned["image"] == "app:1.2.3"
+    record = bench.reports[2].record
+    assert isinstance(record, ApplyRecord)
+    assert record.state_files == {f"{DIRECTORY}/terraform.tfstate"} <= bench.reports[2].wrote
+    bench.again()
+    await walk(bench, real, "app:1.2.3", preview=False)
+    state = await bench.tree.read(f"{DIRECTORY}/terraform.tfstate")
+    bench.again()
+    again = await walk(bench, real, "app:1.2.3", preview=False)
+    assert await bench.tree.read(f"{DIRECTORY}/terraform.tfstate") == state
+    assert str(again["url"]).startswith("https://")
+    committed = await bench.fulfil(GitCommit(bench.git), {"path": "src", "message": "state"})
+    assert isinstance(committed.record, CommitRecord)
+    assert "env/dev/terraform/terraform.tfstate" in {change.path for change in committed.record.changes}
