@@ -65,6 +65,10 @@ class Publisher:
             raise TerminalError(
                 f"{preview.target.url} is not on the GitHub that the App lives on, so no pull request can be opened"
             )
+        if promotion.pull is not None and promotion.target == preview.target:
+            # One promotion has one pull request, also if it was merged while this preview was made.
+            return promotion
+        await self._close_pull(promotion)
         pull = await self.github.open_pull_request(
             repository,
             head_branch=promotion.branch,
@@ -76,14 +80,15 @@ class Publisher:
 
     async def close(self, promotion: Promotion) -> None:
         """Close the pull request and delete the branch, if they are still there."""
-        if promotion.target is None:
-            return
-        repository = self.github.repository_of(promotion.target.url)
+        await self._close_pull(promotion)
+        await self.delete_branch(promotion)
+
+    async def _close_pull(self, promotion: Promotion) -> None:
+        repository = self.github.repository_of(promotion.target.url) if promotion.target is not None else None
         if repository is not None and promotion.pull is not None:
             pull = await self.github.get_pull_request(repository, promotion.pull)
             if pull.open:
                 await self.github.update_pull_request(repository, promotion.pull, state="closed")
-        await self.delete_branch(promotion)
 
     async def delete_branch(self, promotion: Promotion) -> None:
         """Delete the promotion branch if it is where we last saw it; people's later pushes keep it alive."""

@@ -123,10 +123,19 @@ class Worker:
         if isinstance(base, Conflicted):
             return await self._conflicted(promotion, base)
         preview = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
+        if not await self._is_awaited(promotion):
+            return replace(promotion, wake_at=None, reason="its pull request is no longer open")
         number = promotion.preview + 1
         await self.store.save_preview(promotion.id, number, preview)
         promotion = replace(promotion, preview=number, wake_at=None)
         return await self._publish(promotion, policy, preview, base)
+
+    async def _is_awaited(self, promotion: Promotion) -> bool:
+        """Whether a new preview has readers: a pull request merged meanwhile is bound to the preview before it."""
+        repository = self.github.repository_of(promotion.target.url) if promotion.target is not None else None
+        if promotion.pull is None or repository is None:
+            return True
+        return (await self.github.get_pull_request(repository, promotion.pull)).open
 
     async def _publish(
         self, promotion: Promotion, policy: ReviewPolicy, preview: Preview, base: Base | None

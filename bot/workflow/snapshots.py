@@ -69,6 +69,8 @@ class Gatherer:
         )
         if preview is None or promotion.running:
             return seen
+        # In this order: a base that moved by the merge of this pull request is then never seen with it still open.
+        base_changed = await self._base_changed(promotion, preview)
         pull = await self._pull(promotion)
         people = await self.people_commits(promotion, pull) if pull is not None else ()
         tally = await self.tally(seen.policy, promotion, preview, pull)
@@ -79,7 +81,7 @@ class Gatherer:
             people_commits=people,
             tally=tally,
             gates=gates,
-            base_changed=await self._base_changed(promotion, preview),
+            base_changed=base_changed,
             check_green=await self._check_green(promotion, pull, gates, seen.policy),
             retry_preview_at=_retry_at(preview),
         )
