@@ -19,6 +19,7 @@ from bot.adapters.git import GitMirror
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.http import HttpClient, SystemDns
+from bot.adapters.logs import start_logging
 from bot.adapters.oci.client import OciRegistries
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
@@ -193,6 +194,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the answer is the exit status."""
+    start_logging(settings.log_format)
     try:
         asyncio.run(_serve(settings))
     except TerminalError as error:
