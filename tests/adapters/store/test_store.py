@@ -18,7 +18,7 @@ from bot.domain.promotion import Promotion, PromotionId, State, StepRun, StepSta
 from bot.ports import Delivery, Look, Post, StageRecord, Store
 
 AT = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
-SOON = datetime.now(UTC) + timedelta(minutes=1)
+SOON = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
