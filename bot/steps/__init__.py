@@ -15,6 +15,8 @@ from bot.steps.delete import Delete
 from bot.steps.dns_wait import DnsWait
 from bot.steps.fail import Fail
 from bot.steps.file_write import FileWrite
+from bot.steps.get_user_input import GetUserInput
+from bot.steps.gh_issue_add_comment import GhIssueAddComment
 from bot.steps.git_clear import GitClear
 from bot.steps.git_clone import GitClone
 from bot.steps.git_commit import GitCommit
@@ -30,6 +32,7 @@ from bot.steps.json_parse import JsonParse
 from bot.steps.json_update import JsonUpdate
 from bot.steps.kustomize_set_image import KustomizeSetImage
 from bot.steps.not_carried_out import NotCarriedOut
+from bot.steps.record_audit_event import RecordAuditEvent
 from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import SetMetadata
 from bot.steps.tar import Tar
@@ -123,9 +126,9 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "dns-wait": DnsWait(ports.dns),
         "fail": Fail(),
         "file-write": FileWrite(),
-        "get-user-input": NotCarriedOut(KINDS["get-user-input"]),
+        "get-user-input": GetUserInput(),
         "gh-create-issue": NotCarriedOut(KINDS["gh-create-issue"]),
-        "gh-issue-add-comment": NotCarriedOut(KINDS["gh-issue-add-comment"]),
+        "gh-issue-add-comment": GhIssueAddComment(ports.github),
         "gh-issue-delete-comment": NotCarriedOut(KINDS["gh-issue-delete-comment"]),
         "gh-issue-update-comment": NotCarriedOut(KINDS["gh-issue-update-comment"]),
         "gh-search-issues": NotCarriedOut(KINDS["gh-search-issues"]),
@@ -155,7 +158,7 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "kustomize-set-image": KustomizeSetImage(),
         "oci-download": NotCarriedOut(KINDS["oci-download"]),
         "oci-push": NotCarriedOut(KINDS["oci-push"]),
-        "record-audit-event": NotCarriedOut(KINDS["record-audit-event"]),
+        "record-audit-event": RecordAuditEvent(ports.store),
         "send-message": NotCarriedOut(KINDS["send-message"]),
         "set-freight-alias": SetFreightAlias(ports.store),
         "set-metadata": SetMetadata(ports.store),

@@ -29,7 +29,8 @@ class StepContext:
     `merge` is the commit that the merge left on the target branch (fulfil only). `pins` maps the place of a checkout to
     the commit that `git-clone` must use there. `author` is the bot's name and e-mail for commits. `plan_environment`
     replaces the `env` of plans in a preview of code that nobody entitled has reviewed. `answer` is what a person
-    answered to this step on the pull request, None if nobody has.
+    answered to this step on the pull request, None if nobody has. `marker` is the signed block that the last trailer
+    of a commit holds, empty for none.
     """
 
     promotion: Promotion
@@ -46,6 +47,7 @@ class StepContext:
     author: tuple[str, str] = ("lockstep", "lockstep@localhost")
     plan_environment: Mapping[str, Value] | None = None
     answer: Mapping[str, Value] | None = None
+    marker: str = ""
 
     @property
     def outcome_unknown(self) -> bool:

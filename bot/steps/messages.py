@@ -27,6 +27,8 @@ def release_message(text: str, context: StepContext) -> str:
     for report in context.earlier:
         if isinstance(report.record, ApplyRecord):
             trailers.append(("Terraform", f"{report.record.state} {report.record.inputs}"))
+    if context.marker:
+        trailers.append(("Marker", context.marker))
     return add_trailers(text, [(PREFIX + key, value) for key, value in trailers])
 
 

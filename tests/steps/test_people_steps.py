@@ -16,6 +16,7 @@ from bot.domain.freight import Freight, FreightName, FreightStatus
 from bot.domain.github import (
     CheckId,
     CheckStatus,
+    CommentId,
     Conclusion,
     Permission,
     PostedCheck,
@@ -29,9 +30,11 @@ from bot.domain.github import (
 from bot.domain.promotion import StepStatus
 from bot.domain.review import GateRecord, Presence, StepClass, StepReport
 from bot.domain.values import Sensitive, Unknown, Value
-from bot.ports import GitHub, MergeDone, MergeRefused, Ports, StageRecord, TerminalError
+from bot.ports import Event, GitHub, MergeDone, MergeRefused, Ports, StageRecord, TerminalError
 from bot.steps import KINDS, build_steps
 from bot.steps.contract import Config
+from bot.steps.get_user_input import GetUserInput
+from bot.steps.gh_issue_add_comment import GhIssueAddComment
 from bot.steps.git_clone import GitClone
 from bot.steps.git_commit import GitCommit
 from bot.steps.git_merge_pr import GitMergePr
@@ -39,6 +42,7 @@ from bot.steps.git_open_pr import GitOpenPr
 from bot.steps.git_push import GitPush
 from bot.steps.git_tag import GitTag
 from bot.steps.git_wait_for_pr import GitWaitForPr
+from bot.steps.record_audit_event import EventStore, RecordAuditEvent
 from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import MetadataStore, SetMetadata
 from bot.steps.wait_for_approval import WaitForApproval
@@ -60,6 +64,7 @@ class FakeGitHub:
     permissions: dict[str, Permission] = field(default_factory=dict)
     checks: list[PostedCheck] = field(default_factory=list)
     labels: dict[int, list[str]] = field(default_factory=dict)
+    comments: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def repository_of(self, url: str) -> Repository | None:
         return OPS if url == self.url else None
@@ -125,6 +130,12 @@ class FakeGitHub:
             return MergeRefused("head moved", head_moved=True)
         self.pulls[number] = replace(pull, open=False, merged=True, merge_commit=CommitId("c" * 40))
         return MergeDone(CommitId("c" * 40))
+
+    async def post_comment(
+        self, repository: Repository, number: PullNumber, body: str, *, marker: str
+    ) -> CommentId:
+        self.comments[number, marker] = body
+        return CommentId(list(self.comments).index((number, marker)) + 1)
 
     def review(self, user: User, state: ReviewState, commit: str = "a") -> None:
         at = NOW + timedelta(minutes=len(self.reviews))
@@ -433,3 +444,56 @@ async def test_a_kind_that_is_not_done_says_so(bench: Bench) -> None:
     result = await bench.preview(steps["jira"], {})
     assert result.status is StepStatus.FAILED
     assert "jira: this kind of step is known but not carried out here" in result.message
+
+
+async def test_an_audit_event_is_recorded_once(bench: Bench) -> None:
+    timeline = FakeTimeline()
+    step = RecordAuditEvent(cast(EventStore, timeline))
+    config: Config = {"message": "checked", "type": "policy", "actor": "opa", "data": {"rule": 1}}
+    await bench.preview(step, config)
+    assert timeline.events == []
+    await bench.fulfil(step, config)
+    await bench.fulfil(step, config)
+    assert [event.message for event in timeline.events] == ['[policy] opa: checked {"rule": 1}']
+
+
+class FakeTimeline:
+    """Events in memory."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    async def add_event(self, event: Event) -> None:
+        self.events.append(event)
+
+    async def list_events(
+        self, *, project: str = "", promotion: str = "", limit: int = 200
+    ) -> Sequence[Event]:
+        return [event for event in self.events if event.promotion == promotion]
+
+
+async def test_a_comment_is_posted_under_a_marker(bench: Bench, hub: FakeGitHub) -> None:
+    step = GhIssueAddComment(port(hub))
+    config: Config = {"repoURL": bench.url, "issueNumber": 7, "body": "released"}
+    assert (await bench.preview(step, config)).output["commentID"] == Unknown(
+        "known after step: gh-issue-add-comment.commentID"
+    )
+    assert hub.comments == {}
+    await bench.fulfil(step, config)
+    result = await bench.fulfil(step, {**config, "body": "released again"})
+    marker = "lockstep:step:dev.01abc.fffffff:gh-issue-add-comment"
+    assert hub.comments == {(7, marker): "released again"}
+    assert str(result.output["url"]).endswith("/acme/ops/issues/7#issuecomment-1")
+
+
+async def test_an_answer_opens_the_gate_and_is_put_out(bench: Bench) -> None:
+    schema: Value = {"properties": {"replicas": {"title": "Replicas", "type": "number"}}}
+    step = GetUserInput()
+    gate = await bench.preview(step, {"schema": schema})
+    assert gate.record == GateRecord("an answer to Replicas", open=False, reason="nobody has answered yet")
+    assert (await bench.fulfil(step, {"schema": schema})).status is StepStatus.RUNNING
+    answer: dict[str, Value] = {"values": {"replicas": 3}, "respondedBy": "ada", "respondedAt": "now"}
+    context = replace(bench.context("get-user-input"), answer=answer)
+    assert (await step.fulfil({"schema": schema}, context)).output == answer
+    frozen = await step.preview({"schema": schema}, context)
+    assert (frozen.output, frozen.record) == (answer, GateRecord("an answer to Replicas", open=True))
