@@ -1,0 +1,171 @@
+"""kill -9 at every write of the journal, then a restart: each effect has happened once.
+
+One Stage is promoted from a snapshot in which it runs the first release. Two roads work side by side, each on ports of
+its own, since addresses stand in the files of the repository.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.pipelines import Seed
+from tests.e2e.road import Road, copy_road, open_road
+
+pytestmark = pytest.mark.crash
+
+KILLER = (sys.executable, str(Path(__file__).with_name("killer.py")))
+SEED = 20_260_101
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to kill: at the write of this number, its commit lost or kept."""
+
+    number: int
+    when: str
+
+    def __str__(self) -> str:
+        return f"write {self.number}, {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """How often each effect of one release has happened."""
+
+    pulls: int
+    plan_comments: int
+    outcome_comments: int
+    merges: int
+    release_commits: int
+    applies: int
+    syncs: int
+
+
+ONCE = Effects(1, 1, 1, 1, 1, 1, 1)
+
+
+async def make_snapshot(directory: Path) -> None:
+    """A stopped road on which dev, which merges by itself, runs the first release."""
+    async with open_road(directory, Seed(review="autoMerge: true\n")) as road:
+        await road.start_bot()
+        await road.wait_for_success()
+
+
+async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) -> list[str]:
+    """Publish both images, let the bot die at the point, start it again, and count; returns what is wrong."""
+    shutil.rmtree(directory, ignore_errors=True)
+    copy_road(snapshot, directory)
+    async with open_road(directory, None) as road:
+        before = await road.tip()
+        applied = len(road.sandbox.cloud.versions("acme/dev"))
+        pulls = len(await road.pulls())
+        plain = road.bot.command
+        road.bot.command = KILLER
+        log = directory / "kills.log"
+        await road.publish(otel="1.1.0", lambda_="1.1.0")
+        await road.start_bot(KILL_AT=str(point.number), KILL_WHEN=point.when, KILL_LOG=str(log))
+        await wait_for_the_end(road)
+        road.bot.command = plain
+        await road.bot.stop()
+        await road.start_bot()
+        await finish(road)
+        return await wrong(road, before, applied, pulls)
+
+
+async def wait_for_the_end(road: Road) -> None:
+    """Until the bot is dead, or the release has arrived."""
+    process = road.bot.process
+    assert process is not None
+    for _ in range(1200):
+        if process.returncode is not None:
+            return
+        if any(
+            event.kind == "succeeded" and "every step" in event.message
+            for event in (await road.events())[-3:]
+        ):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"neither death nor success\n{await road.tell()}")
+
+
+async def finish(road: Road) -> None:
+    """Wait until dev runs the release; an apply whose end nobody saw is looked at by a person, who says /retry."""
+
+    asked = False
+
+    async def arrived() -> bool:
+        nonlocal asked
+        events = await road.events()
+        last = next((e for e in reversed(events) if e.kind in ("succeeded", "errored", "failed")), None)
+        if last is not None and last.kind == "errored" and "outcome unknown" in last.message and not asked:
+            asked = True
+            await road.comment((await road.pulls())[-1].number, "/retry", user="olivia")
+        tags, environment = road.live()
+        there = tags == ["1.1.0"] and environment.get("LAMBDA_URL") == road.outputs().get("lambda_url")
+        done = [e for e in events if e.kind == "succeeded"]
+        return there and len({e.promotion for e in done}) >= 2
+
+    await road.until("the release in dev", arrived)
+    await road.wait_until_quiet()
+
+
+async def wrong(road: Road, before: str, applied: int, pulls: int) -> list[str]:
+    """What has not happened exactly once, and what must never happen."""
+    all_pulls = await road.pulls()
+    number = all_pulls[-1].number
+    commits = await road.commits_since(before)
+    releases = [commit for commit in commits if len(commit.parents) == 1]
+    found = Effects(
+        pulls=len(all_pulls) - pulls,
+        plan_comments=len(road.comments(number, "plan")),
+        outcome_comments=len(road.comments(number, "outcome")),
+        merges=len([commit for commit in commits if len(commit.parents) == 2]),
+        release_commits=len(releases),
+        applies=len(road.sandbox.cloud.versions("acme/dev")) - applied,
+        syncs=1 if road.operation().get("phase") == "Succeeded" else 0,
+    )
+    problems = [] if found == ONCE else [f"{found}"]
+    problems += [f"leak: {leak}" for leak in await road.leaks()]
+    return problems
+
+
+async def count_writes(snapshot: Path, directory: Path) -> int:
+    """How many writes the journal gets when nobody dies."""
+    assert not await promote_through_a_kill(snapshot, directory, Point(0, "kept"))
+    return len((directory / "kills.log").read_text().splitlines())
+
+
+async def run_lane(snapshot: Path, directory: Path, points: list[Point]) -> list[str]:
+    """Every point of one lane, one after the other."""
+    problems = []
+    for point in points:
+        try:
+            problems += [
+                f"{point}: {problem}" for problem in await promote_through_a_kill(snapshot, directory, point)
+            ]
+        except AssertionError as error:
+            problems.append(f"{point}: {error}")
+    return problems
+
+
+async def test_a_kill_at_every_journal_write_changes_nothing(tmp_path: Path) -> None:
+    snapshots = [tmp_path / "snapshot-0", tmp_path / "snapshot-1"]
+    await asyncio.gather(*(make_snapshot(snapshot) for snapshot in snapshots))
+    writes = await count_writes(snapshots[0], tmp_path / "road-0")
+    assert writes > 20, "the journal is not seen by the killer"
+    kept = random.Random(SEED).sample(range(1, writes + 1), 6)
+    points = [Point(number, "lost") for number in range(1, writes + 1)] + [
+        Point(number, "kept") for number in kept
+    ]
+    lanes = await asyncio.gather(
+        *(run_lane(snapshots[lane], tmp_path / f"road-{lane}", points[lane::2]) for lane in (0, 1))
+    )
+    problems = [problem for lane in lanes for problem in lane]
+    assert not problems, "\n".join(problems)
