@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import stat
+import sys
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -445,15 +448,16 @@ async def test_a_hanging_server_is_left_after_the_time_limit(server: GitServer, 
     with pytest.raises(TransientError, match="did not end within 1 s"):
         await mirror.fetch(server.address())
     assert time.monotonic() - begun < 10
-    running = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children()]
-    assert not any(server.address().encode() in command for command in running)
+    assert not any(server.address().encode() in command for command in command_lines())
 
 
-def children() -> list[int]:
-    """Processes of this machine that can still be looked at."""
-    return [
-        int(name) for name in os.listdir("/proc") if name.isdigit() and Path(f"/proc/{name}/cmdline").exists()
-    ]
+def command_lines() -> list[bytes]:
+    """The command lines of all processes of this machine; some end while one looks."""
+    lines = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            lines.append(Path(f"/proc/{name}/cmdline").read_bytes() if name.isdigit() else b"")
+    return lines
 
 
 @pytest.mark.parametrize(
@@ -583,3 +587,50 @@ async def test_submodules_are_listed_but_not_read(server: GitServer, mirror: Git
     listing = await mirror.list_files(server.address(), CommitId(commit))
     assert listing["sub"] == Entry(Mode.SUBMODULE, BlobId("12" * 20))
     assert set(await mirror.read_files(server.address(), listing)) == {"a"}
+
+
+async def test_maintenance_keeps_what_is_not_pushed_yet(
+    server: GitServer, mirror: GitMirror, tmp_path: Path
+) -> None:
+    base = CommitId(commit_files(server.repository(), "main", {"a": "1"}))
+    url = server.address()
+    await mirror.maintain(url)
+    assert not list((tmp_path / "mirrors").glob("*.git")), "there is nothing to pack before the first fetch"
+    made = await new_commit(mirror, url, base, b"two")
+    await mirror.maintain(url)
+    assert list(mirror_path(tmp_path).glob("objects/pack/*.pack"))
+    assert await mirror.push(url, made, "main", expected=base) == Pushed()
+
+
+FETCHING = """
+import asyncio, sys
+from pathlib import Path
+from bot.adapters.git import GitMirror
+
+async def no_token(url: str) -> None:
+    return None
+
+asyncio.run(GitMirror(Path(sys.argv[1]), no_token).fetch(sys.argv[2]))
+"""
+
+
+async def test_a_first_fetch_that_was_killed_is_made_again(
+    server: GitServer, mirror: GitMirror, tmp_path: Path
+) -> None:
+    head = commit_files(server.repository(), "main", {"a": "1"})
+    server.hang = True
+    url = server.address()
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FETCHING, str(tmp_path / "mirrors"), url, cwd=os.getcwd()
+    )
+    while not server.requests:
+        await asyncio.sleep(0.01)
+    other.kill()
+    await other.wait()
+    server.hang = False
+    assert await mirror.resolve(url, "main") == head
+    assert not list((tmp_path / "mirrors").glob("*.new-*"))
+    for pid in [p for p in os.listdir("/proc") if p.isdigit()]:
+        with contextlib.suppress(OSError):
+            if url.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(int(pid), signal.SIGKILL)

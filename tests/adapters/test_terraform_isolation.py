@@ -6,8 +6,10 @@ import asyncio
 import os
 import platform
 import signal
+import stat
 import sys
 import textwrap
+import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -307,3 +309,58 @@ async def test_a_plan_that_is_stopped_changes_nothing(tmp_path: Path, states: St
 async def test_outputs_of_a_directory_without_a_state_are_none(tmp_path: Path, states: StateServer) -> None:
     run = make_run({"main.tf": "", "backend.tf": states.backend("dev")})
     assert await make_runner(tmp_path).output(run) == Outputs({})
+
+
+def operators_mirror(root: Path, script: str) -> Path:
+    """A provider mirror with one packed provider, which is a script."""
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    package = root / f"example.com/acme/tool/terraform-provider-tool_1.0.0_linux_{architecture}.zip"
+    package.parent.mkdir(parents=True)
+    program = zipfile.ZipInfo("terraform-provider-tool_v1.0.0")
+    program.external_attr = (stat.S_IFREG | 0o755) << 16
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr(program, script)
+    return root
+
+
+USES_TOOL = """
+terraform {
+  required_providers {
+    tool = { source = "example.com/acme/tool" }
+  }
+}
+provider "tool" {}
+resource "tool_x" "a" {}
+"""
+
+
+async def test_providers_come_from_the_operators_mirror_and_run_confined(tmp_path: Path) -> None:
+    # The script is no provider, so the plan fails; what it could do before that is the question.
+    outside, cache = tmp_path / "outside", tmp_path / "cache"
+    outside.mkdir()
+    script = (
+        "#!/bin/sh\n"
+        f"if echo x > {outside}/x; then R=wrote; else R=kept-inside; fi\n"
+        f"if echo x > {cache}/x; then R=$R-poisoned; else R=$R-cache-whole; fi\n"
+        "if cat /etc/shadow; then R=$R-read; else R=$R-blind; fi\n"
+        'echo "marker-$R"\nexit 1\n'
+    )
+    mirror = operators_mirror(tmp_path / "mirror", script)
+    runner = make_runner(tmp_path, mirror=mirror, cache=cache)
+    failed = await runner.plan(make_run({"main.tf": USES_TOOL}))
+    assert isinstance(failed, Failed)
+    assert "marker-kept-inside-cache-whole-blind" in failed.text
+    assert not list(outside.iterdir())
+    assert list(cache.rglob("terraform-provider-tool*")), "it was kept for the next run"
+    assert not (cache / "x").exists()
+
+
+async def test_inits_with_a_shared_cache_follow_each_other(tmp_path: Path) -> None:
+    mirror = operators_mirror(tmp_path / "mirror", "#!/bin/sh\nexit 1\n")
+    runner = make_runner(tmp_path, mirror=mirror, cache=tmp_path / "cache")
+    outcomes = await asyncio.gather(
+        *(runner.plan(make_run({"main.tf": USES_TOOL}, key=f"demo/{number}")) for number in range(4))
+    )
+    for outcome in outcomes:
+        assert isinstance(outcome, Failed)
+        assert "successfully initialized" in outcome.text

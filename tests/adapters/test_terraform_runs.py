@@ -378,6 +378,9 @@ async def test_a_state_that_the_backend_does_not_take_is_kept(tmp_path: Path, st
     assert failed.diagnostics[-1].summary == "The new state could not be saved to the backend"
     (kept,) = (tmp_path / "data/rescued").iterdir()
     assert b"terraform_data" not in kept.read_bytes()
+    assert b'"terraform_data"' in runner.read_rescued("demo/dev", kept)
+    with pytest.raises(TerminalError):
+        runner.read_rescued("demo/prod", kept)
     states.refuse_writes = False
     with pytest.raises(TerminalError, match="kept in"):
         await runner.plan(run)

@@ -90,11 +90,11 @@ def foreign_names() -> Sequence[str]:
     return sorted(name for name in os.environ if name not in _INHERITED)
 
 
-def local_environment(mirror: Path, index: Path | None = None) -> dict[str, str]:
+def local_environment(mirror: Path) -> dict[str, str]:
     """The variables for a command that works on a mirror without the network."""
     environment = {
         "GIT_DIR": str(mirror),
-        "GIT_INDEX_FILE": str(index if index is not None else mirror / "no-index"),
+        "GIT_INDEX_FILE": str(mirror / "no-index"),
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,

@@ -22,13 +22,14 @@ from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
 from bot.adapters.git.objects import (
     EMPTY_TREE,
     identity,
-    index_lines,
+    is_ref_name,
     parse_batch,
     parse_commit,
     parse_diff,
     parse_listing,
 )
 from bot.adapters.git.remote import Remote
+from bot.adapters.git.trees import change_tree, folders_of, write_order
 from bot.domain.files import CommitId, Entry, File, Mode, TreeId
 from bot.ports import (
     Commit,
@@ -40,9 +41,6 @@ from bot.ports import (
 )
 
 _T = TypeVar("_T")
-
-_REVISION = re.compile(r"^(?!-)(?!.*(\.\.|@\{|//))[^\x00-\x20~^:?*\[\\\x7f]+$")
-"""What may be the name of a branch, tag or ref, or an id (git-check-ref-format)."""
 
 _LISTED_ENTRIES = 300_000
 """How many entries of listings are kept in memory; a tree's listing never changes."""
@@ -90,12 +88,16 @@ class GitMirror:
         """See `Git.push_tag`; without `force` an existing tag elsewhere is `Moved`."""
         return await self._remote.push(check_url(url), commit, f"refs/tags/{tag}", None, force=force)
 
+    async def maintain(self, url: str) -> None:
+        """Keep the mirror small and fast; for a schedule of once a day. Nothing that is in use is lost."""
+        await self._remote.maintain(check_url(url))
+
     # -- reading ---------------------------------------------------------------------------------------------
 
     async def resolve(self, url: str, revision: str) -> CommitId | None:
         """See `Git.resolve`; an abbreviated id needs seven digits and must be unique."""
         name = revision or await self.default_branch(url)
-        if not _REVISION.match(name):
+        if not is_ref_name(name):
             return None
         candidates = [f"refs/heads/{name}", f"refs/tags/{name}"]
         if name.startswith("refs/") or re.fullmatch(r"[0-9a-f]{7,40}", name):
@@ -220,27 +222,45 @@ class GitMirror:
     def _write_tree(
         self, mirror: Path, base: CommitId | TreeId | None, changes: Mapping[str, File | None]
     ) -> TreeId:
+        read = self._read_folders(mirror, base, folders_of(changes)) if base is not None else {}
+        self._store_blobs(mirror, [file.data for file in changes.values() if file is not None])
+        entries = {path: file.entry if file is not None else None for path, file in changes.items()}
+        tree, records = write_order(change_tree(read, entries))
+        if tree == EMPTY_TREE:
+            return tree
+        # An empty record ends each tree; what the trees name is there already or comes with them.
+        arguments = ["mktree", "-z", "--batch", "--missing"]
+        done = self._local(mirror, arguments, b"\0".join([*records, b""]), what="storing trees")
+        if done.output.decode().split()[-1:] != [tree]:
+            raise AssertionError(f"git made another tree than {tree}: {done.output!r}")
+        return tree
+
+    def _read_folders(
+        self, mirror: Path, base: CommitId | TreeId, folders: Sequence[str]
+    ) -> dict[str, bytes]:
+        names = [f"{_id(base)}^{{tree}}", *(f"{base}:{folder}" for folder in folders if folder)]
+        asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        done = self._local(
+            mirror, ["cat-file", "--batch", "--buffer"], asked, what=f"reading the tree of {base}"
+        )
+        found = [(kind, content) for _, kind, content in parse_batch(done.output)]
+        if found[0][0] != "tree":
+            raise GitFailure(
+                Trouble.MISSING_OBJECT, f"reading the tree of {base}", f"{base} is {found[0][0]}"
+            )
+        return {folder: raw for folder, (kind, raw) in zip(folders, found, strict=True) if kind == "tree"}
+
+    def _store_blobs(self, mirror: Path, contents: Sequence[bytes]) -> None:
+        if not contents:
+            return
         with tempfile.TemporaryDirectory(dir=mirror, prefix="write-") as scratch:
-            index = Path(scratch) / "index"
-            names: list[str] = []
-            entries: list[tuple[str, Entry | None]] = []
-            for path, file in changes.items():
-                entries.append((path, file.entry if file is not None else None))
-                if file is not None and file.mode is not Mode.SUBMODULE:
-                    names.append(str(Path(scratch) / f"blob-{len(names)}"))
-                    Path(names[-1]).write_bytes(file.data)
-            if names:
-                paths = "".join(f"{name}\n" for name in names).encode()
-                arguments = ["hash-object", "-w", "--no-filters", "--stdin-paths"]
-                self._local(mirror, arguments, paths, what="storing files")
-            if base is not None:
-                self._local(mirror, ["read-tree", _id(base)], index=index, what=f"reading the tree of {base}")
-            lines = index_lines(entries)
-            if lines:
-                arguments = ["update-index", "--add", "--replace", "-z", "--index-info"]
-                self._local(mirror, arguments, lines, index=index, what="making a tree")
-            done = self._local(mirror, ["write-tree"], index=index, what="making a tree")
-        return TreeId(done.output.decode().strip())
+            names = [f"{scratch}/{number}" for number in range(len(contents))]
+            for name, content in zip(names, contents, strict=True):
+                Path(name).write_bytes(content)
+            arguments = ["hash-object", "-w", "--no-filters", "--stdin-paths"]
+            self._local(
+                mirror, arguments, "".join(f"{name}\n" for name in names).encode(), what="storing files"
+            )
 
     async def commit(
         self, url: str, tree: TreeId, parents: Sequence[CommitId], message: str, signature: Signature
@@ -314,16 +334,8 @@ class GitMirror:
             raise failure_of(f"{what} in {url}", done)
         return done
 
-    def _local(
-        self,
-        mirror: Path,
-        arguments: Sequence[str],
-        stdin: bytes | None = None,
-        *,
-        what: str,
-        index: Path | None = None,
-    ) -> Completed:
-        done = run(arguments, local_environment(mirror, index), stdin=stdin, timeout=self._local_timeout)
+    def _local(self, mirror: Path, arguments: Sequence[str], stdin: bytes, *, what: str) -> Completed:
+        done = run(arguments, local_environment(mirror), stdin=stdin, timeout=self._local_timeout)
         if done.code != 0:
             raise failure_of(what, done)
         return done

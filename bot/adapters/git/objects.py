@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 
 from bot.domain.files import BlobId, CommitId, Entry, Mode, TreeId
@@ -136,8 +136,11 @@ def identity(signature: Signature, role: str) -> Mapping[str, str]:
     }
 
 
-def index_lines(changes: Sequence[tuple[str, Entry | None]]) -> bytes:
-    """Input of `update-index -z --index-info`: removals first, so that a file may become a directory."""
-    removed = [f"0 {'0' * 40}\t{path}" for path, entry in changes if entry is None]
-    written = [f"{entry.mode} {entry.blob}\t{path}" for path, entry in changes if entry is not None]
-    return "".join(f"{line}\0" for line in removed + written).encode("utf-8", "surrogateescape")
+_REF_NAME = re.compile(
+    r"^(?![-/.])(?!.*(\.\.|@\{|//|/\.|\.lock(/|$)))(?!@$)[^\x00-\x20~^:?*\[\\\x7f]+(?<![/.])$"
+)
+
+
+def is_ref_name(name: str) -> bool:
+    """Whether it can be the name of a branch, a tag or a full ref (git-check-ref-format)."""
+    return _REF_NAME.match(name) is not None and not name.endswith("\n")

@@ -21,6 +21,7 @@ from bot.adapters.filelock import hold_file
 from bot.adapters.git.command import Completed, run
 from bot.adapters.git.environment import local_environment, network_environment
 from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
+from bot.adapters.git.objects import is_ref_name
 from bot.adapters.git.pushing import read_report
 from bot.domain.files import CommitId
 from bot.ports import Moved, Pushed, PushOutcome, Refused, TerminalError, TransientError
@@ -115,7 +116,7 @@ class Remote:
         await self._network(path, url, ["fetch", *flags, url, *specs], what=f"fetching {url}")
 
     async def _fetch_single(self, path: Path, url: str, ref: str) -> None:
-        named = re.fullmatch(r"refs/[^\x00-\x20~^:?*\[\\\x7f]+", ref) is not None
+        named = ref.startswith("refs/") and is_ref_name(ref)
         if not named and not re.fullmatch(r"[0-9a-f]{40}", ref):
             raise TerminalError(
                 f"{ref!r} cannot be fetched from {url}; name a full ref (refs/…) or a commit id."
@@ -178,6 +179,16 @@ class Remote:
             raise raise_for(again) from again
         return True
 
+    async def maintain(self, url: str) -> None:
+        """Pack the mirror's objects; unreferenced ones of the last two weeks stay, since a push may still name them."""
+        if self.path(url).is_dir():
+            try:
+                async with self._turn(url):
+                    arguments = ["gc", "--quiet", "--prune=2.weeks.ago"]
+                    await self._local(self.path(url), arguments, what=f"packing the mirror of {url}")
+            except GitFailure as failure:
+                raise raise_for(failure) from failure
+
     async def default_branch(self, url: str) -> str:
         """The branch that the server's HEAD names."""
         path = await self.mirror(url)
@@ -212,7 +223,7 @@ class Remote:
     ) -> PushOutcome:
         """Move one ref, with a lease unless forced; after an unclear answer the server's ref decides."""
         path = await self.mirror(url)
-        if await self._local_check_ref(path, ref) is False:
+        if not is_ref_name(ref.split("/", 2)[2]):
             raise TerminalError(
                 f"{ref!r} is not a name that a branch or tag can have (git check-ref-format)."
             )
@@ -268,11 +279,6 @@ class Remote:
                 raise raise_for(failure) from failure
         return Pushed()
 
-    async def _local_check_ref(self, path: Path, ref: str) -> bool:
-        environment = local_environment(path)
-        done = await asyncio.to_thread(run, ["check-ref-format", ref], environment, timeout=30.0)
-        return done.code == 0 and not ref.rpartition("/")[2].startswith("-")
-
     async def _check_version(self) -> None:
         if self._checked:
             return
@@ -301,7 +307,7 @@ class Remote:
 
     async def _local(self, path: Path, arguments: Sequence[str], *, what: str) -> Completed:
         environment = {**local_environment(path), "GIT_DIR": os.fspath(path)}
-        done = await asyncio.to_thread(run, arguments, environment, timeout=120.0)
+        done = await asyncio.to_thread(run, arguments, environment, timeout=self._timeout)
         if done.code != 0:
             raise failure_of(what, done)
         return done

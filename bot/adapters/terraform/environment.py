@@ -110,7 +110,11 @@ def configuration_text(mirror: Path | None, cache: Path | None) -> str:
     if cache is not None:
         lines.append(f"plugin_cache_dir = {json.dumps(str(cache))}")
     lines.append("provider_installation {")
+    exclude = ""
     if mirror is not None:
         lines += ["  filesystem_mirror {", f"    path = {json.dumps(str(mirror))}", "  }"]
-    lines += ["  direct {}", "}", ""]
+        # Terraform asks every method that may have a provider, and fails if one of them cannot answer.
+        names = sorted("/".join(path.parts[-3:]) for path in mirror.glob("*/*/*") if path.is_dir())
+        exclude = f" exclude = {json.dumps(names)} " if names else ""
+    lines += [f"  direct {{{exclude}}}", "}", ""]
     return "\n".join(lines)

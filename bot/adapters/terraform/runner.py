@@ -19,7 +19,8 @@ from typing import cast
 from bot.adapters.terraform.bundle import Bundle, open_bundle, seal_bundle
 from bot.adapters.terraform.masking import Concealment, mark_outputs, masks_of, withhold
 from bot.adapters.terraform.process import Stop
-from bot.adapters.terraform.session import Opening, Session, open_session
+from bot.adapters.terraform.rescue import Rescue
+from bot.adapters.terraform.session import Opening, Session, open_session, run_directory
 from bot.adapters.terraform.sources import find_ephemeral_variables, find_resource_lines, line_of
 from bot.adapters.terraform.stream import JsonLog, Reason, bounded
 from bot.adapters.terraform.tool import Tool, Version, read_version
@@ -83,7 +84,7 @@ class TerraformRunner:
             del self._stops[stop]
 
     async def apply(self, run: TerraformRun, bundle: bytes) -> ApplyOutcome:
-        """See `Terraform.apply`."""
+        """See `Terraform.apply`; the state is always locked, whatever the run says."""
         saved = open_bundle(bundle, run.key, self._vault)
         version = str(await self._version())
         if saved.version != version:
@@ -120,6 +121,10 @@ class TerraformRunner:
         for stop in self._stops:
             stop.ask(reason)
         return len(self._stops)
+
+    def read_rescued(self, key: str, file: Path) -> bytes:
+        """A state that an apply of `key` left behind and that is kept, encrypted, in `file`."""
+        return Rescue(self._data, run_directory(self._data, key), key, self._vault).open(file)
 
     # -- plan ------------------------------------------------------------------------------------------------
 

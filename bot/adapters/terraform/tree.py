@@ -90,18 +90,14 @@ def is_made_by_planning(path: str) -> bool:
 
 def empty_directory(path: Path) -> None:
     """Make the directory exist and be empty, whatever modes its content has."""
-    if path.is_symlink() or path.exists():
-        shutil.rmtree(path, onerror=_open_and_retry)
+    if path.is_dir() and not path.is_symlink():
+        try:
+            shutil.rmtree(path)
+        except PermissionError:
+            # Module and provider downloads may leave directories that their owner cannot write.
+            for folder, _, _ in os.walk(path):
+                os.chmod(folder, 0o700)
+            shutil.rmtree(path)
+    elif path.is_symlink() or path.exists():
+        path.unlink()
     path.mkdir(parents=True, mode=0o700)
-
-
-def _open_and_retry(function: Callable[[str], object], path: str, error: object) -> None:
-    del error
-    # Module and provider downloads may leave directories that their owner cannot write.
-    for folder in (os.path.dirname(path), path):
-        if os.path.isdir(folder) and not os.path.islink(folder):
-            os.chmod(folder, 0o700)
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        function(path)
