@@ -1,8 +1,8 @@
 """`git-push`: publishes the commits of a checkout on a branch, or as a tag.
 
-Where Kargo rebases textually before each try, a branch that moved here makes the walk begin again on its new tip
-(`rebase_on`), so that edits are made on what is there and compared with what was approved. Only commits for another
-branch than the checkout's own are carried over as they are, path by path, and never where that branch differs.
+Where Kargo rebases textually before each try, here the target branch of the pull request, if it moved, makes the walk
+begin again on its new tip (`rebase_on`), so that edits are made on what is there and compared with what was approved.
+Commits for any other branch are carried over as they are, path by path, and never where that branch differs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bot.domain.files import CommitId
 from bot.domain.review import PublishRecord, StepClass, StepKind
+from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, Refused
 from bot.steps.contract import Config as Given
@@ -51,6 +52,11 @@ class Destination:
     def url(self) -> str:
         """The repository."""
         return self.checkout.pin.url
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the branch need not exist: the push may create it."""
+        return self.branch != self.checkout.pin.branch or self.checkout.pin.commit is None
 
     @property
     def has_commits(self) -> bool:
@@ -195,7 +201,7 @@ class GitPush:
             tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
             if tip is not None and await self._is_there(found, head, tip, context):
                 return _done(found, head, "the branch has it already")
-            pushed = await self._aim(found, head, tip)
+            pushed = await self._aim(found, head, tip, context)
             if isinstance(pushed, Conflict):
                 return failed(context.alias, _conflict(found, pushed))
             commit, expected = pushed
@@ -217,15 +223,17 @@ class GitPush:
         )
 
     async def _aim(
-        self, found: Destination, head: CommitId, tip: CommitId | None
+        self, found: Destination, head: CommitId, tip: CommitId | None, context: StepContext
     ) -> tuple[CommitId, CommitId | None] | Conflict:
         """The commit to push and the lease to push it with."""
         if found.force:
             return head, tip
-        if found.branch == found.checkout.pin.branch:
+        if _is_walked_again(found, context) or (tip is None and not found.is_new):
             return head, found.checkout.pin.commit
         if tip is None or await self.git.is_ancestor(found.url, tip, head):
             return head, tip
+        if not found.has_commits:
+            return Conflict(())
         replayed = await replay(self.git, found.checkout, tip)
         return replayed if isinstance(replayed, Conflict) else (replayed, tip)
 
@@ -236,13 +244,13 @@ class GitPush:
         await self.git.fetch(found.url)
         if tip is not None and await self._is_there(found, head, tip, context):
             return _done(found, head, "the branch has it already")
-        if found.force or found.branch != found.checkout.pin.branch:
-            return None
-        if tip is None:
+        if tip is None and not found.is_new:
             return failed(
                 context.alias,
                 f"git-push: the branch {found.branch!r} of {found.url} was deleted meanwhile; restore it, then /retry",
             )
+        if found.force or tip is None or not _is_walked_again(found, context):
+            return None
         return StepResult(message=f"{found.branch} moved to {tip[:12]}", rebase_on=tip)
 
     async def _is_there(
@@ -260,6 +268,14 @@ class GitPush:
                 found.checkout.head = commit.id
                 return True
         return False
+
+
+def _is_walked_again(found: Destination, context: StepContext) -> bool:
+    """Whether a moved branch begins the walk again: only the one that the pull request goes to is pinned anew then."""
+    target = context.promotion.target
+    if target is None or found.branch != found.checkout.pin.branch:
+        return False
+    return found.branch == target.branch and normalize_git_url(found.url) == normalize_git_url(target.url)
 
 
 def _output(found: Destination, commit: Value, url: Value) -> dict[str, Value]:
@@ -293,6 +309,11 @@ def _refused(found: Destination, message: str) -> str:
 
 
 def _conflict(found: Destination, conflict: Conflict) -> str:
+    if not conflict.paths:
+        return (
+            f"git-push: the branch {found.branch!r} of {found.url} has commits that {found.checkout.pin.path!r} does not "
+            "hold, and this task committed nothing; merge them first, or set force: true"
+        )
     paths = ", ".join(conflict.paths[:5]) + (" and more" if len(conflict.paths) > 5 else "")
     return (
         f"git-push: the commits of {found.checkout.pin.path!r} do not fit on the branch {found.branch!r} of "

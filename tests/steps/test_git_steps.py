@@ -166,6 +166,43 @@ async def test_commits_for_another_branch_are_carried_over(bench: Bench, reposit
     assert "tag: 1.2.3" in git(repository, "show", "env/dev:env/dev/values.yaml")
 
 
+async def test_another_branch_that_moved_meanwhile_takes_the_commits(bench: Bench, repository: Path) -> None:
+    git(repository, "branch", "env/dev", "main")
+    await bench.fulfil(GitClone(bench.git), clone(bench, branch="env/dev"))
+    await bench.fulfil(YamlUpdate(), UPDATE)
+    await bench.fulfil(GitCommit(bench.git), COMMIT)
+    moved = commit_files(repository, "env/dev", {"there.txt": "meanwhile\n"})
+    result = await bench.fulfil(GitPush(bench.git), {"path": "src"})
+    assert result.output["commit"] == tip(repository, "env/dev")
+    assert git(repository, "rev-parse", "env/dev^") == moved
+    assert "tag: 1.2.3" in git(repository, "show", "env/dev:env/dev/values.yaml")
+
+
+async def test_a_branch_is_moved_forward_without_commits_but_never_back(
+    bench: Bench, repository: Path
+) -> None:
+    git(repository, "branch", "env/dev", "main")
+    ahead = commit_files(repository, "main", {"new.txt": "new\n"})
+    config: Config = {"path": "src", "targetBranch": "env/dev"}
+    await bench.fulfil(GitClone(bench.git), clone(bench))
+    await bench.fulfil(GitPush(bench.git), config)
+    assert tip(repository, "env/dev") == ahead
+    other = commit_files(repository, "env/dev", {"only.txt": "there\n"})
+    result = await bench.fulfil(GitPush(bench.git), config)
+    assert (result.status, tip(repository, "env/dev")) == (StepStatus.FAILED, other)
+
+
+async def test_a_deleted_branch_is_not_made_again(bench: Bench, repository: Path) -> None:
+    git(repository, "branch", "env/dev", "main")
+    await bench.fulfil(GitClone(bench.git), clone(bench, branch="env/dev"))
+    await bench.fulfil(YamlUpdate(), UPDATE)
+    await bench.fulfil(GitCommit(bench.git), COMMIT)
+    git(repository, "branch", "-D", "env/dev")
+    result = await bench.fulfil(GitPush(bench.git), {"path": "src"})
+    assert result.status is StepStatus.FAILED
+    assert "was deleted meanwhile" in result.message
+
+
 async def test_commits_that_clash_with_another_branch_fail_in_the_preview(
     bench: Bench, repository: Path
 ) -> None:
