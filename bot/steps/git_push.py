@@ -311,8 +311,8 @@ def _refused(found: Destination, message: str) -> str:
 def _conflict(found: Destination, conflict: Conflict) -> str:
     if not conflict.paths:
         return (
-            f"git-push: the branch {found.branch!r} of {found.url} has commits that {found.checkout.pin.path!r} does not "
-            "hold, and this task committed nothing; merge them first, or set force: true"
+            f"git-push: the branch {found.branch!r} of {found.url} has commits that {found.checkout.pin.path!r} does "
+            "not hold, and this task committed nothing; merge them first, or set force: true"
         )
     paths = ", ".join(conflict.paths[:5]) + (" and more" if len(conflict.paths) > 5 else "")
     return (
