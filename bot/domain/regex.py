@@ -21,7 +21,7 @@ from bot.domain.regex_syntax import (
     parse_regex,
 )
 
-_MAX_INSTRUCTIONS = 20_000
+_MAX_INSTRUCTIONS = 5_000
 _MAX_STATES = 2_000
 _ACCEPT = 0
 

@@ -13,7 +13,6 @@ from bot.domain.freight import FreightOrigin
 from bot.domain.model import (
     Pipeline,
     ProjectConfig,
-    PromotionTask,
     PromotionWindow,
     Stage,
     Step,
@@ -24,25 +23,26 @@ from bot.domain.tasks import CLUSTER_TASK, missing_inputs
 from bot.domain.windows import check_window, stage_windows
 from bot.pipeline.expression_checks import Known, check_templates
 from bot.pipeline.reader import Path
-from bot.pipeline.resources import Resource
+from bot.pipeline.resources import Resource, cut_findings
 from bot.pipeline.schema import Finding, JsonSchema, listed, nearest, shown
 from bot.pipeline.secret_checks import check_secret
 from bot.pipeline.step_checks import (
+    MOST_STEPS,
     STAGE_STEPS,
     TASK_STEPS,
     StepKinds,
     Surroundings,
+    Tasks,
     check_config_shapes,
     check_stage_steps,
     check_task_in_stage,
     check_task_steps,
+    count_steps,
+    find_task,
     stage_aliases,
     stage_surroundings,
 )
 from bot.pipeline.warehouse_checks import check_warehouse
-
-Tasks = Mapping[tuple[str, str], PromotionTask]
-"""The tasks that a project's Stages may use, by kind and name."""
 
 
 def check_pipeline(
@@ -66,6 +66,9 @@ class _Checker:
     problems: list[ConfigProblem] = field(default_factory=list)
     task_findings: dict[tuple[str, str, str], list[Finding]] = field(default_factory=dict)
     """What is wrong with each task by itself; the same for every Stage that uses it."""
+    known_names: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    known_tasks: dict[str, Tasks] = field(default_factory=dict)
+    known_warehouses: dict[str, Mapping[str, Warehouse]] = field(default_factory=dict)
 
     def run(self, kinds: StepKinds) -> None:
         self.check_warehouses()
@@ -109,24 +112,38 @@ class _Checker:
             return
         name = stage.metadata.name if stage is not None else ""
         project = stage.metadata.namespace if stage is not None else ""
-        self.problems.extend(resource.problem(item, stage=name, project=project) for item in findings)
-
-    def tasks_of(self, project: str) -> Tasks:
-        own = {
-            ("PromotionTask", name): task for (of, name), task in self.pipeline.tasks.items() if of == project
-        }
-        shared = {(CLUSTER_TASK, name): task for name, task in self.pipeline.cluster_tasks.items()}
-        return {**own, **shared}
-
-    def warehouses_of(self, project: str) -> dict[str, Warehouse]:
-        return {name: item for (of, name), item in self.pipeline.warehouses.items() if of == project}
+        told = cut_findings(findings)
+        self.problems.extend(resource.problem(item, stage=name, project=project) for item in told)
 
     def exists(self, kind: str, project: str, name: str) -> bool:
         """Whether a resource stands in the files, be it usable or not: what is broken has been reported there."""
         return (kind, project, name) in self.resources
 
-    def names(self, kind: str, project: str) -> list[str]:
-        return [name for of, where, name in self.resources if of == kind and where == project]
+    def names(self, kind: str, project: str) -> set[str]:
+        """The names of all resources of a kind in a project, usable or not."""
+        if not self.known_names:
+            for of, where, name in self.resources:
+                self.known_names.setdefault((of, where), set()).add(name)
+        return self.known_names.get((kind, project), set())
+
+    def tasks_of(self, project: str) -> Tasks:
+        found = self.known_tasks.get(project)
+        if found is None:
+            own = {
+                ("PromotionTask", name): task
+                for (of, name), task in self.pipeline.tasks.items()
+                if of == project
+            }
+            shared = {(CLUSTER_TASK, name): task for name, task in self.pipeline.cluster_tasks.items()}
+            found = self.known_tasks[project] = {**own, **shared}
+        return found
+
+    def warehouses_of(self, project: str) -> Mapping[str, Warehouse]:
+        found = self.known_warehouses.get(project)
+        if found is None:
+            found = {name: item for (of, name), item in self.pipeline.warehouses.items() if of == project}
+            self.known_warehouses[project] = found
+        return found
 
     def check_warehouses(self) -> None:
         """What keeps a Warehouse from working concerns every Stage that asks for its Freight."""
@@ -187,7 +204,7 @@ class _Checker:
         variables = [item.name for item in stage.variables]
         for index, argument in enumerate(stage.verification.arguments):
             path = ("spec", "verification", "args", index, "value")
-            yield from check_templates(argument.value, path, Known(variables, (), ()))
+            yield from check_templates(argument.value, path, Known(variables, {}, {}))
 
     # -- Tasks --------------------------------------------------------------------------------------------------
 
@@ -215,14 +232,12 @@ class _Checker:
     ) -> set[tuple[str, str, str]]:
         """Check the tasks that a Stage uses, at their own place, and name them."""
         used: set[tuple[str, str, str]] = set()
-        steps = list(_task_steps(stage))
-        complete = all(
-            step.task is not None and (step.task.kind, step.task.name) in tasks for _, step in steps
-        )
-        outputs = [name for names in stage_aliases(stage, tasks) for name in names] if complete else None
-        for _, step in steps:
+        if count_steps(stage, tasks) > MOST_STEPS:
+            return used
+        outputs = stage_aliases(stage, tasks)
+        for _, step in _task_steps(stage):
             assert step.task is not None
-            task = tasks.get((step.task.kind, step.task.name))
+            task = find_task(step, tasks)
             if task is None:
                 continue
             key = (step.task.kind, task.metadata.namespace, task.metadata.name)
@@ -335,22 +350,23 @@ def find_cycles(pipeline: Pipeline) -> list[tuple[Stage, ...]]:
     found: list[tuple[Stage, ...]] = []
     settled: set[tuple[str, str]] = set()
     for start in sorted(stages):
-        trail: list[tuple[str, str]] = []
+        trail: dict[tuple[str, str], None] = {}
         waiting = [(start, iter(upstream[start]))] if start not in settled else []
         if waiting:
-            trail.append(start)
+            trail[start] = None
         while waiting:
             step = next(waiting[-1][1], None)
             if step is None:
                 waiting.pop()
-                settled.add(trail.pop())
+                settled.add(trail.popitem()[0])
             elif step in trail:
-                circle = trail[trail.index(step) :]
+                way = list(trail)
+                circle = way[way.index(step) :]
                 first = circle.index(min(circle))
                 turned = circle[first:] + circle[:first]
                 # The trail leads from a Stage to its source; people think the other way.
                 found.append(tuple(stages[item] for item in [turned[0], *reversed(turned[1:])]))
             elif step not in settled:
-                trail.append(step)
+                trail[step] = None
                 waiting.append((step, iter(upstream[step])))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bot.domain.problems import Severity
 from bot.domain.urls import normalize_git_url
@@ -45,14 +45,15 @@ FUNCTIONS = (
 class Known:
     """Names that expressions at one place may use; None where they are not known and nothing is checked.
 
-    `outputs` are aliases of the whole promotion, `task_outputs` those of the task around; `later` are aliases of
-    steps that have not run by then. `subscriptions` has, by function, the repositories that it can find Freight of.
+    `outputs` are aliases of the whole promotion, `task_outputs` those of the task around, each with the place of its
+    step; those from `position` on have not run by then. `subscriptions` has, by function, the repositories that it
+    can find Freight of.
     """
 
     variables: Collection[str] | None = None
-    outputs: Collection[str] | None = None
-    task_outputs: Collection[str] | None = None
-    later: Collection[str] = field(default=())
+    outputs: Mapping[str, int] | None = None
+    task_outputs: Mapping[str, int] | None = None
+    position: int | None = None
     warehouses: Collection[str] | None = None
     subscriptions: Mapping[str, Collection[str]] | None = None
 
@@ -103,8 +104,11 @@ def _judge(found: References, known: Known) -> Iterator[tuple[str, Severity]]:
         found.task_outputs, known.task_outputs, "task.outputs", "step of the task", Severity.ERROR
     )
     yield from _missing(found.variables, known.variables, "vars", "variable", Severity.WARNING)
-    for alias in sorted((found.outputs | found.task_outputs) & set(known.later)):
-        yield f"step {shown(alias)} has not run by then, so it has no outputs yet", Severity.WARNING
+    for used, places in ((found.outputs, known.outputs), (found.task_outputs, known.task_outputs)):
+        for alias in sorted(used):
+            place = (places or {}).get(alias)
+            if place is not None and known.position is not None and place >= known.position:
+                yield f"step {shown(alias)} has not run by then, so it has no outputs yet", Severity.WARNING
     for function, argument in sorted(found.calls, key=str):
         if argument is not None:
             yield from _judge_call(function, argument, known)
@@ -128,5 +132,5 @@ def _missing(
     used: Collection[str], known: Collection[str] | None, where: str, what: str, severity: Severity
 ) -> Iterator[tuple[str, Severity]]:
     if known is not None:
-        for name in sorted(set(used) - set(known)):
+        for name in sorted(name for name in used if name not in known):
             yield f"{where} names a {what} {shown(name)} that does not exist{nearest(name, known)}", severity

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from bot.domain.model import Metadata, Source
 from bot.domain.problems import ConfigProblem, Severity
@@ -17,7 +17,9 @@ from bot.pipeline.schema import Finding, check, nearest, show_path, shown
 
 EXTENSIONS = (".yaml", ".yml", ".json")
 """Files that are read; all others are passed over."""
-MAX_TOTAL = 32 * 1024 * 1024
+MAX_TOTAL = 16 * 1024 * 1024
+MOST_FINDINGS = 100
+"""So many problems of one resource are told one by one; nobody reads more."""
 PROJECT_LABEL = "kargo.akuity.io/project"
 
 
@@ -179,7 +181,7 @@ def _assign_projects(reading: Reading) -> None:
     declared = list(dict.fromkeys(reading.projects))
     reading.projects = list(dict.fromkeys([*declared, *implied]))
     only = reading.projects[0] if len(reading.projects) == 1 else ""
-    warned: set[str] = set()
+    doubtful = set(implied) - set(declared)
     for resource in reading.resources:
         if resource.kind.scope is Scope.CLUSTER:
             continue
@@ -192,8 +194,8 @@ def _assign_projects(reading: Reading) -> None:
             resource.usable = False
             message = f"'namespace' is missing: which project? {_known_projects(reading.projects)}"
             reading.problems.append(resource.problem(Finding(path, message)))
-        elif resource.namespace in implied and resource.namespace not in {*declared, *warned}:
-            warned.add(resource.namespace)
+        elif resource.namespace in doubtful:
+            doubtful.discard(resource.namespace)
             hint = nearest(resource.namespace, declared)
             message = f"no Project is named {shown(resource.namespace)}; it is taken for one{hint}"
             reading.problems.append(resource.problem(Finding(path, message, Severity.WARNING)))
@@ -210,9 +212,19 @@ def _known_projects(projects: list[str]) -> str:
 
 def _admit(resource: Resource, problems: list[ConfigProblem]) -> None:
     findings = [*_check_metadata(resource), *_check_spec(resource)]
-    problems.extend(resource.problem(finding) for finding in findings)
+    problems.extend(resource.problem(finding) for finding in cut_findings(findings))
     if any(finding.severity is Severity.ERROR for finding in findings):
         resource.usable = False
+
+
+def cut_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings as they are told: beyond the first hundred only their number, as an error if one of them is."""
+    every = list(findings)
+    rest = every[MOST_FINDINGS:]
+    if not rest:
+        return every
+    worst = Severity.ERROR if any(item.severity is Severity.ERROR for item in rest) else Severity.WARNING
+    return [*every[:MOST_FINDINGS], Finding((), f"there are {len(rest):,} more problems here", worst)]
 
 
 def _check_metadata(resource: Resource) -> Iterator[Finding]:
@@ -248,9 +260,10 @@ def _check_spec(resource: Resource) -> Iterator[Finding]:
         return
     resource.spec, warnings = modernize(kind.name, _without_nulls(given))
     yield from warnings
-    for finding in check(resource.spec, kind.schema, unknown_keys=kind.unknown_keys):
-        yield Finding(("spec", *finding.path), finding.message, finding.severity)
-    yield from kind.admit(resource.spec)
+    findings = check(resource.spec, kind.schema, unknown_keys=kind.unknown_keys)
+    yield from (replace(finding, path=("spec", *finding.path)) for finding in findings)
+    if not any(finding.is_excess for finding in findings):
+        yield from kind.admit(resource.spec)
 
 
 def _without_nulls(value: dict[str, Json], *, below_config: bool = False) -> dict[str, Json]:

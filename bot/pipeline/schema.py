@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parseaddr
+from itertools import islice
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -23,17 +24,21 @@ from bot.pipeline.reader import Path
 JsonSchema: TypeAlias = "dict[str, Json]"
 """A JSON Schema of draft 2020-12; `errorMessage` says in words what a combination or pattern asks for."""
 
+_LONGEST_WORD = 60
+_MOST_WORDS = 200
+_MOST_UNKNOWN = 20
 DELIMITERS = ("${{", "${%")
 """What begins an expression in a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong at a path inside a value."""
+    """Something wrong at a path inside a value; `is_excess` tells that there is too much to look at it all."""
 
     path: Path
     message: str
     severity: Severity = Severity.ERROR
+    is_excess: bool = False
 
 
 def show_path(path: Path) -> str:
@@ -46,11 +51,12 @@ def show_path(path: Path) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest known word, or nothing if none is close."""
-    # A huge or binary key is no slip of the pen, and comparing it would take long.
-    if len(word) > 60:
+    words = {item.lower(): item for item in islice(known, _MOST_WORDS + 1)}
+    # A huge or binary key is no slip of the pen, and comparing with very many words would take long.
+    if len(word) > _LONGEST_WORD or len(words) > _MOST_WORDS:
         return ""
-    found = difflib.get_close_matches(word.lower(), {item.lower(): item for item in known}, n=1, cutoff=0.65)
-    return f"; did you mean {next(item for item in known if item.lower() == found[0])!r}?" if found else ""
+    found = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.65)
+    return f"; did you mean {words[found[0]]!r}?" if found else ""
 
 
 def listed(words: Iterable[object]) -> str:
@@ -118,9 +124,11 @@ def integer(description: str = "", **more: Json) -> JsonSchema:
     return {"type": "integer", **({"description": description} if description else {}), **more}
 
 
-def items(each: JsonSchema, *, least: int = 0, description: str = "", **more: Json) -> JsonSchema:
-    """A list of values that are all alike."""
-    schema: JsonSchema = {"type": "array", "items": each}
+def items(
+    each: JsonSchema, *, least: int = 0, most: int = 1000, description: str = "", **more: Json
+) -> JsonSchema:
+    """A list of values that are all alike; nobody needs more than `most`, and no machine shall choke on them."""
+    schema: JsonSchema = {"type": "array", "items": each, "maxItems": most}
     if least:
         schema["minItems"] = least
     if description:
@@ -284,6 +292,9 @@ def _check_number(value: float, schema: JsonSchema, path: Path) -> list[Finding]
 
 
 def _check_list(value: list[Json], schema: JsonSchema, path: Path, rules: _Rules) -> list[Finding]:
+    most = schema.get("maxItems")
+    if isinstance(most, int) and len(value) > most:
+        return [Finding(path, f"has {len(value):,} entries; at most {most} are allowed", is_excess=True)]
     findings = []
     least = schema.get("minItems")
     if isinstance(least, int) and len(value) < least:
@@ -326,6 +337,7 @@ def _check_mapping(value: dict[str, Json], schema: JsonSchema, path: Path, rules
     if isinstance(least, int) and len(value) < least:
         findings.append(Finding(path, "must have at least one key"))
     others = schema.get("additionalProperties", True)
+    unknown = 0
     for key, item in value.items():
         below = known.get(key)
         if isinstance(below, dict):
@@ -333,8 +345,13 @@ def _check_mapping(value: dict[str, Json], schema: JsonSchema, path: Path, rules
         elif isinstance(others, dict):
             findings += _check(item, others, (*path, key), rules)
         elif others is False:
-            message = f"unknown key '{shown(key)[1:-1]}'{nearest(key, known)}"
-            findings.append(Finding((*path, key), message, rules.unknown_keys))
+            unknown += 1
+            if unknown <= _MOST_UNKNOWN:
+                message = f"unknown key '{shown(key)[1:-1]}'{nearest(key, known)}"
+                findings.append(Finding((*path, key), message, rules.unknown_keys))
+    if unknown > _MOST_UNKNOWN:
+        message = f"there are {unknown - _MOST_UNKNOWN:,} more unknown keys"
+        findings.append(Finding(path, message, rules.unknown_keys))
     return findings
 
 

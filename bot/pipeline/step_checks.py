@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from bot.domain.model import (
     ChartSubscription,
@@ -24,8 +25,12 @@ from bot.pipeline.reader import Path
 from bot.pipeline.schema import Finding, JsonSchema, check, nearest, shown
 from bot.pipeline.step_schemas import STEP_SCHEMAS
 
+Tasks: TypeAlias = "Mapping[tuple[str, str], PromotionTask]"
+"""The tasks that a project's Stages may use, by kind and name."""
 STAGE_STEPS: Path = ("spec", "promotionTemplate", "spec", "steps")
 TASK_STEPS: Path = ("spec", "steps")
+MOST_STEPS = 500
+"""A Stage with more steps, those of its tasks included, is surely a mistake."""
 _BARE = frozenset({"successExpression", "failureExpression", "errorExpression", "fromExpression"})
 """Keys of step configurations whose text is an expression without delimiters."""
 
@@ -104,13 +109,13 @@ def check_config_shapes(spec: dict[str, Json], path: Path) -> Iterator[Finding]:
 class Surroundings:
     """What the expressions of a Stage may refer to: its variables, its Warehouses, and their subscriptions."""
 
-    variables: tuple[str, ...]
+    variables: frozenset[str]
     warehouses: tuple[str, ...]
     subscriptions: Mapping[str, frozenset[str]] | None
 
     def known(self, *variables: Variable) -> Known:
         """These names, and more variables."""
-        names = [*self.variables, *(item.name for item in variables)]
+        names = self.variables.union(item.name for item in variables)
         return Known(variables=names, warehouses=self.warehouses, subscriptions=self.subscriptions)
 
 
@@ -120,7 +125,7 @@ def stage_surroundings(stage: Stage, warehouses: Mapping[str, Warehouse]) -> Sur
     names = tuple(request.origin.name for request in stage.requested_freight)
     found = [warehouses.get(name) for name in names]
     return Surroundings(
-        variables=tuple(item.name for item in (*stage.variables, *template)),
+        variables=frozenset(item.name for item in (*stage.variables, *template)),
         warehouses=names,
         subscriptions=None if None in found else _subscriptions([item for item in found if item is not None]),
     )
@@ -140,45 +145,60 @@ def _subscriptions(warehouses: Sequence[Warehouse]) -> Mapping[str, frozenset[st
 # -- Stages and tasks ----------------------------------------------------------------------------------------------
 
 
-def stage_aliases(stage: Stage, tasks: Mapping[tuple[str, str], PromotionTask]) -> list[tuple[str, ...]]:
-    """For each step as written, the aliases that its outputs have: one, or those of the task's steps and its own."""
-    found: list[tuple[str, ...]] = []
-    steps = stage.template.steps if stage.template is not None else ()
-    for index, step in enumerate(steps):
+def find_task(step: Step, tasks: Tasks) -> PromotionTask | None:
+    """The task that a step stands for, if it does and if that exists."""
+    return tasks.get((step.task.kind, step.task.name)) if step.task is not None else None
+
+
+def count_steps(stage: Stage, tasks: Tasks) -> int:
+    """How many steps a promotion of the Stage has, those of its tasks included."""
+    found = [find_task(step, tasks) for step in _steps(stage)]
+    return sum(1 if task is None else len(task.steps) for task in found)
+
+
+def stage_aliases(stage: Stage, tasks: Tasks) -> dict[str, int] | None:
+    """Aliases that have outputs in the Stage, those of its tasks' steps included, with the place of the step.
+
+    None if a task is missing, since then nobody can say.
+    """
+    places: dict[str, int] = {}
+    for index, step in enumerate(_steps(stage)):
         alias = step.alias or default_alias(step, index)
-        task = tasks.get((step.task.kind, step.task.name)) if step.task is not None else None
+        task = find_task(step, tasks)
+        if step.task is not None and task is None:
+            return None
         inner = task_aliases(task) if task is not None else ()
-        found.append((alias, *(f"{alias}{SEPARATOR}{name}" for name in inner)))
-    return found
+        # `compose-output` publishes under its task's alias as well.
+        places.update(dict.fromkeys((alias, *(f"{alias}{SEPARATOR}{name}" for name in inner)), index))
+    return places
 
 
-def task_aliases(task: PromotionTask) -> tuple[str, ...]:
-    """The aliases of a task's steps, without the task's own."""
-    return tuple(step.alias or default_alias(step, index) for index, step in enumerate(task.steps))
+def task_aliases(task: PromotionTask) -> dict[str, int]:
+    """The aliases of a task's steps, without the task's own, with the place of the step."""
+    return {step.alias or default_alias(step, index): index for index, step in enumerate(task.steps)}
+
+
+def _steps(stage: Stage) -> tuple[Step, ...]:
+    return stage.template.steps if stage.template is not None else ()
 
 
 def check_stage_steps(
-    stage: Stage, tasks: Mapping[tuple[str, str], PromotionTask], kinds: StepKinds, around: Surroundings
+    stage: Stage, tasks: Tasks, kinds: StepKinds, around: Surroundings
 ) -> Iterator[Finding]:
     """What is wrong with the steps of a Stage as they are written there; its tasks are checked apart."""
     if stage.template is None:
         return
     # Variables are evaluated before the first step, so there are no outputs yet.
-    early = replace(around.known(), outputs=(), task_outputs=())
+    early = replace(around.known(), outputs={}, task_outputs={})
     yield from check_variables(stage.variables, ("spec", "vars"), early)
     path: Path = ("spec", "promotionTemplate", "spec", "vars")
     yield from check_variables(stage.template.variables, path, early)
-    aliases = stage_aliases(stage, tasks)
-    complete = all(
-        step.task is None or (step.task.kind, step.task.name) in tasks for step in stage.template.steps
-    )
+    if count_steps(stage, tasks) > MOST_STEPS:
+        yield Finding(STAGE_STEPS, f"the Stage has more than {MOST_STEPS} steps, those of its tasks included")
+        return
+    outputs = stage_aliases(stage, tasks)
     for index, step in enumerate(stage.template.steps):
-        known = replace(
-            around.known(*step.variables),
-            outputs=[name for names in aliases for name in names] if complete else None,
-            task_outputs=(),
-            later=[name for names in aliases[index:] for name in names],
-        )
+        known = replace(around.known(*step.variables), outputs=outputs, task_outputs={}, position=index)
         where: Path = (*STAGE_STEPS, index)
         if step.task is None:
             yield from kinds.check(step, where)
@@ -188,16 +208,16 @@ def check_stage_steps(
 def check_task_steps(task: PromotionTask, kinds: StepKinds) -> Iterator[Finding]:
     """What is wrong with a task by itself, whichever Stage uses it."""
     aliases = task_aliases(task)
-    yield from check_variables(task.variables, ("spec", "vars"), Known(task_outputs=()))
+    yield from check_variables(task.variables, ("spec", "vars"), Known(task_outputs={}))
     for index, step in enumerate(task.steps):
         path: Path = (*TASK_STEPS, index)
         yield from kinds.check(step, path)
-        known = Known(task_outputs=aliases, later=aliases[index:])
+        known = Known(task_outputs=aliases, position=index)
         yield from check_expressions(step, path, known)
 
 
 def check_task_in_stage(
-    task: PromotionTask, step: Step, around: Surroundings, outputs: Collection[str] | None
+    task: PromotionTask, step: Step, around: Surroundings, outputs: Mapping[str, int] | None
 ) -> Iterator[Finding]:
     """What is wrong with a task's expressions where this step of a Stage uses it."""
     for index, inner in enumerate(task.steps):

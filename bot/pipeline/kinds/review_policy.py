@@ -103,7 +103,7 @@ REVIEW_POLICY = mapping(
         ),
         "planMaxAge": formed("duration"),
         "sensitiveOutputs": items(text(empty=False)),
-        "masks": items(text(empty=False)),
+        "masks": items(text(empty=False), most=100),
         "stateInGit": boolean("Allow Terraform state in the repository."),
         "recordFile": text("A one-line file for promotions that prepare nothing."),
         "argocd": mapping(

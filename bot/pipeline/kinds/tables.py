@@ -86,12 +86,14 @@ STAGE_STEPS = items(
         },
     ),
     least=1,
+    most=500,
     description="The steps of a promotion, in order.",
 )
 TASK_STEPS = items(
     # A task within a task is refused by a rule, in words that help; the key is here to be let through to it.
     mapping({**_STEP, "task": anything()}, required=("uses",)),
     least=1,
+    most=500,
     description="The task's steps, in order.",
 )
 
@@ -157,8 +159,8 @@ PROMOTION_TASK = mapping({"vars": VARIABLES, "steps": TASK_STEPS}, required=("st
 _LIMIT = integer("How many artifacts to look at; 20 by default.", minimum=0, maximum=100)
 _INSECURE = boolean("Accept any certificate of the server.")
 _TAG_FILTERS = {
-    "allowTagsRegexes": items(text(), description="Tags must match one of these."),
-    "ignoreTagsRegexes": items(text(), description="Tags that match one of these are passed over."),
+    "allowTagsRegexes": items(text(), most=100, description="Tags must match one of these."),
+    "ignoreTagsRegexes": items(text(), most=100, description="Tags that match one of these are passed over."),
 }
 IMAGE = mapping(
     {
@@ -183,8 +185,8 @@ GIT = mapping(
         "strictSemvers": boolean("Take only tags of the form MAJOR.MINOR.PATCH."),
         **_TAG_FILTERS,
         "expressionFilter": text("An expression that commits or tags must satisfy."),
-        "includePaths": items(text(), description="Only commits that change one of these."),
-        "excludePaths": items(text(), description="No commits that change only these."),
+        "includePaths": items(text(), most=100, description="Only commits that change one of these."),
+        "excludePaths": items(text(), most=100, description="No commits that change only these."),
         "discoveryLimit": _LIMIT,
         "since": text("No commits from before this time."),
         "blobless": boolean("Fetch file contents only when they are needed."),
@@ -219,7 +221,7 @@ WAREHOUSE = mapping(
         "interval": formed("duration", "How often to look for artifacts; 5m0s by default."),
         "freightCreationPolicy": choice("Automatic", "Manual"),
         "freightCreationCriteria": mapping({"expression": text("When artifacts make Freight.")}),
-        "subscriptions": items(SUBSCRIPTION, least=1, description="What Freight is made of."),
+        "subscriptions": items(SUBSCRIPTION, least=1, most=100, description="What Freight is made of."),
     },
     required=("subscriptions",),
 )
@@ -313,13 +315,14 @@ POLICIES = items(
             "errorMessage": "give exactly one of stageSelector and (deprecated) stage",
         },
     ),
+    most=500,
     description="The first policy that selects a Stage counts.",
 )
 PROJECT_CONFIG = mapping(
     {
         "promotionPolicies": POLICIES,
         "webhookReceivers": RECEIVERS,
-        "promotionWindows": items(mapping(_WINDOW, required=("name", "kind")), uniqueBy="name"),
+        "promotionWindows": items(mapping(_WINDOW, required=("name", "kind")), most=200, uniqueBy="name"),
         "freightLinks": LINKS,
         "stageLinks": LINKS,
     }
@@ -328,7 +331,9 @@ CLUSTER_CONFIG = mapping(
     {
         "webhookReceivers": RECEIVERS,
         "promotionWindows": items(
-            mapping({**_WINDOW, "projectSelector": SELECTOR}, required=("name", "kind")), uniqueBy="name"
+            mapping({**_WINDOW, "projectSelector": SELECTOR}, required=("name", "kind")),
+            most=200,
+            uniqueBy="name",
         ),
         "freightLinks": LINKS,
         "stageLinks": LINKS,
