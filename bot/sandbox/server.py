@@ -130,6 +130,7 @@ class Sandbox:
             "Registry": f"http://{self.registry_host}",
             "Argo CD": self.argocd_url,
         }
+        self.github.links.update(links)
         self.registry.links.update(links)
         self.argocd.links.update(links)
 

@@ -16,7 +16,7 @@ from bot.sandbox.github.faults import Faults
 from bot.sandbox.github.githttp import GitHttp
 from bot.sandbox.github.graphql import GraphQL
 from bot.sandbox.github.manifest import ManifestPages
-from bot.sandbox.github.pages import page_routes
+from bot.sandbox.github.pages import Pages
 from bot.sandbox.github.provisioning import AppCredentials, NewApp
 from bot.sandbox.github.records import Delivery, LoggedRequest, PullRequest, Repository
 from bot.sandbox.github.rest.server import RestServer
@@ -41,6 +41,8 @@ class GitHub:
         self.base_url = base_url.rstrip("/")
         self.faults = Faults()
         self.actions = Actions(self.world)
+        # Other servers' pages by name, for the header of ours; to be filled by whoever starts them.
+        self.links: dict[str, str] = {}
         self._git = GitHttp(self.world)
         self._deliverer = Deliverer(self.world, self.base_url, self.faults)
         self._upkeep = Upkeep(self.world)
@@ -57,7 +59,7 @@ class GitHub:
                 Route("/api/{path:path}", rest, methods=_REST_METHODS),
                 *Control(self.world, self.base_url, self.faults, self.actions).routes(),
                 *ManifestPages(self.world).routes(),
-                *page_routes(self.world),
+                *Pages(self.world, self.actions, self.links).routes(),
                 # Everything else is a repository for git; paths that are none get its plain 404.
                 Mount("/", app=self._git),
             ]

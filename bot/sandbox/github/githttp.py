@@ -19,7 +19,7 @@ from bot.sandbox.github.git import Git, git_environment
 from bot.sandbox.github.records import LoggedRequest, Repository
 from bot.sandbox.github.world import World
 
-_PATH = re.compile(r"/([^/]+)/([^/]+)\.git/(info/refs|git-upload-pack|git-receive-pack|HEAD|objects/.+)")
+_PATH = re.compile(r"/([^/]+)/([^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack|HEAD|objects/.+)")
 _CHUNK = 64 * 1024
 # The variables by which a hook sees objects that a push has sent but not yet brought in.
 _QUARANTINE = ("GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
@@ -118,7 +118,7 @@ class GitHttp:
     # ---- HTTP
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application for paths of the form `/<owner>/<repo>.git/...`."""
+        """The ASGI application for paths of the form `/<owner>/<repo>.git/...`, with or without `.git`."""
         headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
         match = _PATH.fullmatch(scope["path"])
         query = scope["query_string"].decode()

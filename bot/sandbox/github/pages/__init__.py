@@ -1,11 +1,5 @@
-"""The web pages of the simulated GitHub, joined to the server as a literal list of routes."""
+"""The web pages of the simulated GitHub, for people: repositories, pull requests, checks, commits, deployments."""
 
-from starlette.routing import BaseRoute
+from bot.sandbox.github.pages.site import Pages
 
-from bot.sandbox.github.world import World
-
-
-def page_routes(world: World) -> list[BaseRoute]:
-    """The routes of all pages that show this world."""
-    del world
-    return []
+__all__ = ["Pages"]
