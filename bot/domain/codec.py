@@ -82,10 +82,12 @@ def _holds_objects(item: object) -> bool:
 
 
 def encode_value(value: Value | Mapping[str, Value]) -> Json:
-    """A value with marks as JSON. Raises CodecError for a sensitive value: it is never stored."""
+    """A value with marks as JSON. Raises CodecError for a sensitive value that is not emptied: it is never stored."""
     match value:
         case Unknown():
             return {"$unknown": [value.origin, value.sensitive]}
+        case Sensitive(value=None):
+            return {"$sensitive": value.name}
         case Sensitive():
             raise CodecError(f"the sensitive value {value.name} must not be stored")
         case Text():
@@ -118,6 +120,8 @@ def _decode_mark(stored: dict[str, Json]) -> Value:
     match stored:
         case {"$unknown": [str(origin), str(sensitive)]}:
             return Unknown(origin, sensitive)
+        case {"$sensitive": str(name)}:
+            return Sensitive(name, None)
         case {"$text": list(parts)}:
             return Text(tuple(typing.cast("str | Unknown", decode_value(part)) for part in parts))
         case {"$dict": dict(plain)}:

@@ -63,9 +63,15 @@ def _same_action(approved: ResourceChange, now: ResourceChange) -> bool:
 
 def _same_values(approved: ResourceChange, now: ResourceChange) -> bool:
     expected = {attribute.path: attribute.after for attribute in approved.attributes}
+    # Secrets are emptied in plans that are kept, so what tells them apart is their keyed hash.
+    secret = {
+        attribute.path: attribute.fingerprint for attribute in approved.attributes if attribute.fingerprint
+    }
     for attribute in now.attributes:
         if attribute.path in expected:
             if not fits(expected[attribute.path], attribute.after):
+                return False
+            if secret.get(attribute.path, attribute.fingerprint) != attribute.fingerprint:
                 return False
         elif not _below_unknown(attribute.path, expected):
             return False

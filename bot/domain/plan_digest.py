@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from bot.domain.plan_data import canonical, dict_of, list_of, text_of
-from bot.domain.terraform import Action, Plan, ResourceChange
-from bot.domain.values import Json, Sensitive, Text, Unknown, Value
+from bot.domain.terraform import Action, AttributeChange, Plan, ResourceChange
+from bot.domain.values import Json, Sensitive, Text, Unknown, Value, find_sensitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +86,43 @@ def find_differences(before: Plan, after: Plan) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if before.parts.get(name) != after.parts.get(name)))
 
 
-def without_secrets(plan: Plan) -> Plan:
-    """The plan with secret attributes of resources and former outputs emptied, fit to be stored.
+def without_secrets(plan: Plan, keyed: Callable[[bytes], str]) -> Plan:
+    """The plan with secret attributes of resources and former outputs emptied; fingerprints stay to compare by.
 
-    The outputs that will be are left as they are: later steps need them.
+    The outputs that will be are left as they are: later steps need them. See `storable`.
     """
+    encode = _Encoding(keyed)
+
+    def strip(change: ResourceChange) -> ResourceChange:
+        return replace(change, attributes=tuple(_without_secret(a, encode, keyed) for a in change.attributes))
+
     return replace(
         plan,
-        resources=tuple(map(_without_attributes, plan.resources)),
-        drift=tuple(map(_without_attributes, plan.drift)),
+        resources=tuple(map(strip, plan.resources)),
+        drift=tuple(map(strip, plan.drift)),
         outputs=tuple(replace(output, before=_emptied(output.before)) for output in plan.outputs),
     )
 
 
-def _without_attributes(change: ResourceChange) -> ResourceChange:
-    attributes = (
-        replace(attribute, before=_emptied(attribute.before), after=_emptied(attribute.after))
-        for attribute in change.attributes
+def storable(plan: Plan) -> Plan:
+    """A plan `without_secrets` whose outputs are emptied of them too, as it may be stored."""
+    return replace(
+        plan,
+        outputs=tuple(replace(output, after=_emptied(output.after)) for output in plan.outputs),
+        unchanged_outputs={name: _emptied(value) for name, value in plan.unchanged_outputs.items()},
     )
-    return replace(change, attributes=tuple(attributes))
+
+
+def _without_secret(
+    attribute: AttributeChange, encode: _Encoding, keyed: Callable[[bytes], str]
+) -> AttributeChange:
+    secret = bool(find_sensitive(attribute.after))
+    return replace(
+        attribute,
+        before=_emptied(attribute.before),
+        after=_emptied(attribute.after),
+        fingerprint=keyed(canonical(["attribute", encode(attribute.after)]))[:32] if secret else "",
+    )
 
 
 def _emptied(value: Value) -> Value:

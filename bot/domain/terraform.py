@@ -33,6 +33,8 @@ class AttributeChange:
     before: Value
     after: Value
     forces_replacement: bool = False
+    fingerprint: str = ""
+    """A keyed hash of `after` where that holds a secret: in plans that are kept, secrets themselves are emptied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.codec import CodecError, decode, encode
+from bot.domain.plan_compare import is_rest
 from bot.domain.plan_data import read_plan
 from bot.domain.plan_digest import (
     PlanFacts,
@@ -20,6 +22,7 @@ from bot.domain.plan_digest import (
     find_differences,
     plan_digest,
     plan_parts,
+    storable,
     without_secrets,
 )
 from bot.domain.terraform import Plan
@@ -259,11 +262,34 @@ def test_volatile_parts_are_left_out_but_named() -> None:
 
 def test_no_secret_is_left_in_what_is_stored() -> None:
     made = document()
-    stored = without_secrets(with_parts(made))
-    assert "'new'" not in repr(stored)
-    (pw,) = [a for a in stored.resources[0].attributes if a.path == "pw"]
+    made["output_changes"]["still"].update(before_sensitive=True, after_sensitive=True)
+    made["output_changes"]["hush"] = {"actions": ["create"], "after": "hidden", "after_sensitive": True}
+    kept = storable(without_secrets(with_parts(made), keyed))
+    (pw,) = [a for a in kept.resources[0].attributes if a.path == "pw"]
     assert pw.after == Sensitive("aws_a.x.pw", None)
-    assert stored.parts == with_parts(made).parts
+    text = json.dumps(encode(kept))
+    assert '"new"' not in text
+    assert '"hidden"' not in text
+    assert decode(Plan, json.loads(text)) == kept
+
+
+def test_outputs_keep_their_secrets_until_they_are_stored() -> None:
+    made = document()
+    made["output_changes"]["still"].update(before_sensitive=True, after_sensitive=True)
+    plan = without_secrets(with_parts(made), keyed)
+    assert plan.unchanged_outputs == {"still": Sensitive("still", "s")}
+    with pytest.raises(CodecError):
+        encode(plan)
+
+
+def test_emptied_secrets_are_still_told_apart() -> None:
+    def password(value: str) -> Plan:
+        made = document()
+        at(made, 0)["after"]["pw"] = value
+        return storable(without_secrets(with_parts(made), keyed))
+
+    assert is_rest(password("one"), password("one"))
+    assert not is_rest(password("one"), password("two"))
 
 
 JSON = st.recursive(

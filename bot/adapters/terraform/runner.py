@@ -176,7 +176,7 @@ class TerraformRunner:
             )
         else:
             text = masks(text)
-        return Planned(without_secrets(plan), bounded(text, _PLAN_TEXT_LIMIT), sealed)
+        return Planned(without_secrets(plan, self._vault.digest), bounded(text, _PLAN_TEXT_LIMIT), sealed)
 
     def _read_plan(self, session: Session, document: Json, text: str) -> Plan:
         run = session.run
