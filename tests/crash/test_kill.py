@@ -20,7 +20,7 @@ from tests.e2e.road import Road, copy_road, open_road
 
 pytestmark = pytest.mark.crash
 
-KILLER = (sys.executable, str(Path(__file__).with_name("killer.py")))
+KILLER = (sys.executable, "-m", "tests.crash.killer")
 SEED = 20_260_101
 
 
