@@ -10,7 +10,7 @@ from typing import NewType
 
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight
-from bot.domain.github import DeploymentId, PullNumber
+from bot.domain.github import PullNumber
 from bot.domain.model import Step, Variable
 from bot.domain.values import Value
 
@@ -121,9 +121,6 @@ class Promotion:
     cancel_requested: bool = False
     wake_at: datetime | None = None
     finished_at: datetime | None = None
-    deployment: DeploymentId | None = None
-    published: str = ""
-    """Fingerprint of what was last posted, so that an unchanged report is not posted again."""
     superseded_by: str = ""
     release_commit: CommitId | None = None
 

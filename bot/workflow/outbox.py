@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from bot.domain.codec import decode
-from bot.domain.github import CheckRun, CommentId, PullNumber, Repository
+from bot.domain.files import CommitId
+from bot.domain.github import CheckRun, CommentId, DeploymentState, PullNumber, Repository
+from bot.domain.values import Json
 from bot.ports import Clock, DuePost, GitHub, Look, Store, TerminalError, TransientError
 
 log = logging.getLogger(__name__)
@@ -92,5 +95,25 @@ class Outbox:
             case "reaction":
                 comment = CommentId(int(str(payload["comment"])))
                 await self.github.react(repository, comment, str(payload["content"]))
+            case "deployment":
+                await self._deploy(repository, payload)
             case kind:
                 raise TerminalError(f"the outbox cannot send {kind!r}")
+
+    async def _deploy(self, repository: Repository, payload: Mapping[str, Json]) -> None:
+        """Find or create the deployment that carries this payload, and make its newest status say this."""
+        bound = payload["payload"]
+        deployment = await self.github.create_deployment(
+            repository,
+            ref=CommitId(str(payload["ref"])),
+            environment=str(payload["environment"]),
+            production=bool(payload["production"]),
+            payload=bound if isinstance(bound, dict) else {},
+        )
+        await self.github.set_deployment_state(
+            repository,
+            deployment,
+            DeploymentState(str(payload["state"])),
+            description=str(payload["description"]),
+            log_url=str(payload["log_url"]),
+        )

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.codec import encode
+from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
-from bot.domain.github import CheckRun, PullNumber, Repository
+from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
 from bot.domain.marker import Marker, render_marker
 from bot.domain.planning import Snapshot
-from bot.domain.promotion import Promotion
+from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.values import Json
 from bot.domain.view import Outcome, PromotionView, StageLine
@@ -24,6 +25,16 @@ from bot.reports.comments import render_outcome_comment, render_plan_comment
 from bot.workflow.configuration import Configuration
 
 _CHECKS, _PULL, _COMMENTS = 0, 1, 2
+
+_DEPLOYED = {
+    State.HELD: DeploymentState.QUEUED,
+    State.SUCCEEDED: DeploymentState.SUCCESS,
+    State.FAILED: DeploymentState.FAILURE,
+    State.ERRORED: DeploymentState.ERROR,
+    State.STOPPED: DeploymentState.FAILURE,
+    State.ABORTED: DeploymentState.INACTIVE,
+}
+"""How a promotion's state shows on its deployment; every other one is in progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,31 @@ class Reporter:
         await self.store.queue_post(
             Post(f"comment/{repository}/{number}/{marker}", "comment", str(repository), _COMMENTS, payload)
         )
+
+    async def _queue_deployment(
+        self, repository: Repository, promotion: Promotion, merge: CommitId, view: PromotionView
+    ) -> None:
+        """The Stage as an environment of the repository; what nothing takes Freight from is production."""
+        stages = self.configuration.stages_in_order(promotion.project)
+        upstream = {
+            name for stage in stages for request in stage.requested_freight for name in request.sources.stages
+        }
+        payload: dict[str, Json] = {
+            "repository": str(repository),
+            "ref": merge,
+            "environment": promotion.stage,
+            "production": promotion.stage not in upstream,
+            "payload": {
+                "promotion": promotion.id,
+                "freight": promotion.freight.name,
+                "stage": promotion.stage,
+            },
+            "state": _DEPLOYED.get(promotion.state, DeploymentState.IN_PROGRESS).value,
+            "description": " ".join((promotion.reason or view.waiting).split())[:140],
+            "log_url": view.page,
+        }
+        key = f"deployment/{promotion.id}"
+        await self.store.queue_post(Post(key, "deployment", str(repository), _COMMENTS, payload))
 
     async def _queue_pull(self, repository: Repository, number: PullNumber, view: PromotionView) -> None:
         payload: dict[str, Json] = {
