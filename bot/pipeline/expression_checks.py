@@ -51,6 +51,7 @@ class Known:
     """
 
     variables: Collection[str] | None = None
+    later_variables: Collection[str] = ()
     outputs: Mapping[str, int] | None = None
     task_outputs: Mapping[str, int] | None = None
     position: int | None = None
@@ -103,7 +104,10 @@ def _judge(found: References, known: Known) -> Iterator[tuple[str, Severity]]:
     yield from _missing(
         found.task_outputs, known.task_outputs, "task.outputs", "step of the task", Severity.ERROR
     )
-    yield from _missing(found.variables, known.variables, "vars", "variable", Severity.WARNING)
+    later = found.variables.intersection(known.later_variables).difference(known.variables or ())
+    for name in sorted(later):
+        yield f"the variable {shown(name)} is defined further down, so it has no value yet", Severity.WARNING
+    yield from _missing(found.variables - later, known.variables, "vars", "variable", Severity.WARNING)
     for used, places in ((found.outputs, known.outputs), (found.task_outputs, known.task_outputs)):
         for alias in sorted(used):
             place = (places or {}).get(alias)

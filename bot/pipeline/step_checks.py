@@ -86,15 +86,18 @@ def check_expressions(step: Step, path: Path, known: Known) -> Iterator[Finding]
     if step.condition and "${" not in step.condition:
         message = "a condition without ${{ }} is text, never true; write it as ${{ ... }}"
         yield Finding((*path, "if"), message)
-    for index, variable in enumerate(step.variables):
-        yield from check_templates(variable.value, (*path, "vars", index, "value"), known)
+    yield from check_variables(step.variables, (*path, "vars"), known)
     yield from check_templates(dict(step.config), (*path, "config"), known)
 
 
 def check_variables(variables: Sequence[Variable], path: Path, known: Known) -> Iterator[Finding]:
-    """What is wrong with the expressions of a list of variables; outputs do not exist there."""
+    """What is wrong with the expressions of a list of variables; each sees only those before it."""
+    every = {item.name for item in variables}
+    seen = set(known.variables or ())
     for index, variable in enumerate(variables):
-        yield from check_templates(variable.value, (*path, index, "value"), known)
+        here = known if known.variables is None else replace(known, variables=seen, later_variables=every)
+        yield from check_templates(variable.value, (*path, index, "value"), here)
+        seen.add(variable.name)
 
 
 def check_config_shapes(spec: dict[str, Json], path: Path) -> Iterator[Finding]:
@@ -189,10 +192,11 @@ def check_stage_steps(
     if stage.template is None:
         return
     # Variables are evaluated before the first step, so there are no outputs yet.
-    early = replace(around.known(), outputs={}, task_outputs={})
+    early = replace(around.known(), variables=(), outputs={}, task_outputs={})
     yield from check_variables(stage.variables, ("spec", "vars"), early)
     path: Path = ("spec", "promotionTemplate", "spec", "vars")
-    yield from check_variables(stage.template.variables, path, early)
+    above = [item.name for item in stage.variables]
+    yield from check_variables(stage.template.variables, path, replace(early, variables=above))
     if count_steps(stage, tasks) > MOST_STEPS:
         yield Finding(STAGE_STEPS, f"the Stage has more than {MOST_STEPS} steps, those of its tasks included")
         return
