@@ -1,6 +1,7 @@
 """Sending stored deliveries to the Apps' webhook URLs: in order per App, signed, never repeated unasked."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import time
@@ -82,10 +83,10 @@ class Deliverer:
                 for app_id, rows in due.items():
                     if app_id not in lines or lines[app_id].done():
                         lines[app_id] = group.create_task(self._drain(client, rows))
-                try:
-                    await asyncio.wait_for(self._awake.wait(), pause)
-                except TimeoutError:
-                    continue
+                # Not `asyncio.wait_for`: before Python 3.12 it can lose a cancellation that comes as the event is set.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._awake.wait()
 
     def _due(self) -> tuple[dict[int, list[Delivery]], float]:
         """What is to be sent now by App, and how long until there is more if nobody wakes us."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from bot.sandbox.github.app import GitHub
 from bot.sandbox.github.git import Git
@@ -111,7 +112,7 @@ class Caller:
         if not self.token:
             del sent["authorization"]
         content = b"" if body is None else json.dumps(body).encode()
-        async with httpx.AsyncClient(timeout=20) as client:
+        async with httpx.AsyncClient(timeout=20, verify=False) as client:
             answer = await client.request(method, full, content=content, headers=sent)
         if self.judge:
             bare = answer.request.url.path.removeprefix("/api/v3")
@@ -152,6 +153,25 @@ class Stage:
         made = await self.app.ok("POST", f"/app/installations/{self.installation}/access_tokens", narrowed)
         return Caller(self.base, made["token"], contract())
 
+    async def as_app(self, credentials: AppCredentials, installation: int) -> Caller:
+        """A client with an installation token of another App."""
+        now = int(time.time())
+        claims = {"iat": now, "exp": now + 60, "iss": credentials.client_id}
+        signed = jwt.encode(claims, credentials.private_key_pem, algorithm="RS256")
+        app = Caller(self.base, signed, contract())
+        made = await app.ok("POST", f"/app/installations/{installation}/access_tokens", {})
+        return Caller(self.base, made["token"], contract())
+
+    async def graphql(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The answer to a GraphQL request of the App."""
+        headers = {"authorization": f"Bearer {self.bot.token}"}
+        async with httpx.AsyncClient(verify=False) as client:
+            body = {"query": query, "variables": variables}
+            answer = await client.post(f"{self.base}/api/graphql", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
     def git(self, repository: str = "acme/shop") -> Git:
         return self.github.world.git(self.github.repository(repository))
 
@@ -159,7 +179,7 @@ class Stage:
         """Walk the manifest flow as a browser does and return the code."""
         page = f"{self.base}/organizations/{owner}/settings/apps/"
         form = {"manifest": json.dumps(manifest)}
-        async with httpx.AsyncClient() as browser:
+        async with httpx.AsyncClient(verify=False) as browser:
             shown = await browser.post(f"{page}new?state={state}", data=form)
             assert "Create GitHub App" in shown.text
             done = await browser.post(f"{page}create?state={state}", data=form)
@@ -186,41 +206,48 @@ class Stage:
         return made
 
 
+def set_up(github: GitHub, hook: str) -> tuple[AppCredentials, int]:
+    """The cast, the repository and the App; a second time it finds what is there."""
+    github.create_organisation("acme")
+    github.create_repository("acme", "shop", FILES)
+    github.demo_cast("acme", ["shop"])
+    credentials = github.register_app(NewApp("Lockstep", "acme", PERMISSIONS, EVENTS, hook, "hush"))
+    return credentials, github.install_app(credentials.app_id, "acme", ["shop"])
+
+
 @asynccontextmanager
 async def stage(directory: Path) -> AsyncIterator[Stage]:
     """The server with its cast, running; the directory may hold an earlier run."""
     listening, base = bind()
-    hook_socket, hook_url = bind()
-    receiver = Receiver(f"{hook_url}/hook")
-    hooks = Starlette(routes=[Route("/hook", receiver.handle, methods=["POST"])])
+    receiver = Receiver(f"{base}/hook")
     github = GitHub(directory, base_url=base)
-    async with serve(hooks, hook_socket), serve(github.asgi, listening):
-        github.create_organisation("acme")
-        github.create_repository("acme", "shop", FILES)
-        github.demo_cast("acme", ["shop"])
-        new = NewApp("Lockstep", "acme", PERMISSIONS, EVENTS, receiver.url, "hush")
-        credentials = github.register_app(new)
-        installation = github.install_app(credentials.app_id, "acme", ["shop"])
+    # One server for both, since each takes a while to shut down.
+    both = Starlette(routes=[Route("/hook", receiver.handle, methods=["POST"]), Mount("/", app=github.asgi)])
+    async with serve(both, listening):
+        credentials, installation = set_up(github, receiver.url)
         await github.start()
         try:
-            made = Stage(
-                github,
-                base,
-                credentials,
-                installation,
-                receiver,
-                Caller(base, "", contract()),
-                Caller(base, "", contract()),
-            )
+            app, bot = (Caller(base, "", contract()) for _ in range(2))
+            made = Stage(github, base, credentials, installation, receiver, app, bot)
             made.app.token = made.jwt()
-            token = await made.app.ok("POST", f"/app/installations/{installation}/access_tokens", {})
-            made.bot.token = token["token"]
+            made.bot = await made.token()
             yield made
         finally:
             await github.stop()
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the cast in it, made once: keys and repositories take longer to make than to copy."""
+    directory = tmp_path_factory.mktemp("template") / "github"
+    github = GitHub(directory, base_url="http://127.0.0.1:1")
+    set_up(github, "http://127.0.0.1:1/hook")
+    github.world.store.close()
+    return directory
+
+
 @pytest.fixture
-async def github(tmp_path: Path) -> AsyncIterator[Stage]:
+async def github(tmp_path: Path, template: Path) -> AsyncIterator[Stage]:
+    shutil.copytree(template, tmp_path / "github")
     async with stage(tmp_path / "github") as made:
         yield made
