@@ -12,9 +12,6 @@ from bot.domain.github import Permission, Repository
 from bot.payloads.github import read_repository
 from bot.payloads.reading import Node
 
-_MOST_DELIVERY_PAGES = 1000
-"""After an outage of three days a busy installation has that many deliveries to look through."""
-
 
 class Accounts:
     """The part of the port `GitHub` that is about people, installations and deliveries."""
@@ -65,7 +62,6 @@ class Accounts:
             None,
             "app/hook/deliveries",
             until=lambda item: item.time("delivered_at") < since,
-            pages=_MOST_DELIVERY_PAGES,
         )
         arrived = {
             item.text("guid") for item in attempts if 200 <= item.number("status_code", default=0) < 300

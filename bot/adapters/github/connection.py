@@ -23,6 +23,7 @@ from bot.ports import Clock, TerminalError
 
 _API_VERSION = "2022-11-28"
 _MOST_PAGES = 60
+_MOST_PAGES_UNTIL = 1000
 _FRESH_READS = (0.2, 0.5, 1.0, 2.0)
 """Seconds between reads of something that GitHub has just created but does not show everywhere yet."""
 
@@ -59,6 +60,16 @@ def join_path(*parts: str | int) -> str:
                 f"{'/'.join(map(str, parts))!r} cannot be asked of GitHub: a part is empty or dots"
             )
     return "/".join(quote(str(part), safe="") for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One request without its signature."""
+
+    method: str
+    path: str
+    query: Query | None = None
+    body: object = None
 
 
 class _Kept(httpx.AsyncBaseTransport):
@@ -117,7 +128,7 @@ class Connection:
 
     async def get(self, scope: Scope, path: str, query: Query | None = None) -> Node:
         """One answer; raises NotFound if GitHub says 404."""
-        return _read(await self._send(scope, "GET", path, query=query))
+        return _read(await self._send(scope, _Call("GET", path, query)))
 
     async def find(self, scope: Scope, path: str, query: Query | None = None) -> Node | None:
         """One answer, None if GitHub says 404."""
@@ -143,17 +154,17 @@ class Connection:
         *,
         key: str = "",
         until: Callable[[Node], bool] | None = None,
-        pages: int = _MOST_PAGES,
     ) -> list[Node]:
         """All pages of a list, which stands under `key` if the answer is an object; a None scope asks as the App.
 
         `until` ends the reading before the first entry for which it holds. Raises TerminalError for a list of more
-        than so many pages of 100.
+        than 60 pages of 100 (1,000 with `until`).
         """
         entries: list[Node] = []
         page: Query = {"per_page": 100, **(query or {})}
+        pages = _MOST_PAGES if until is None else _MOST_PAGES_UNTIL
         for _ in range(pages):
-            response = await self._send(scope, "GET", path, query=page)
+            response = await self._send(scope, _Call("GET", path, page))
             root = _read(response)
             for item in root.items(key) if key else root.items():
                 if until is not None and until(item):
@@ -177,7 +188,7 @@ class Connection:
         """
         pacer = self._pacer(await self.tokens.installation_of(scope))
         async with pacer.turn(creates=creates):
-            return _read(await self._send(scope, method, path, body=body))
+            return _read(await self._send(scope, _Call(method, path, body=body)))
 
     async def write_once(
         self,
@@ -197,18 +208,16 @@ class Connection:
 
     async def call_as_app(self, method: str, path: str, body: object = None) -> Node:
         """One request signed by the App's key; these are neither paced nor repeated."""
-        return _read(await self._send(None, method, path, body=body))
+        return _read(await self._send(None, _Call(method, path, body=body)))
 
     # -- underneath ----------------------------------------------------------------------------------------
 
-    async def _send(
-        self, scope: Scope | None, method: str, path: str, *, query: Query | None = None, body: object = None
-    ) -> httpx.Response:
+    async def _send(self, scope: Scope | None, call: _Call) -> httpx.Response:
         if scope is None:
-            return await self._request(self._as_app, method, path, query, body, token="")
+            return await self._request(self._as_app, call, token="")
         token = await self._token(scope)
         try:
-            return await self._request(self._as_installation, method, path, query, body, token=token)
+            return await self._request(self._as_installation, call, token=token)
         except Unauthorized:
             # A token may be revoked before it expires; nothing was done, so a fresh one is tried once.
             await self.tokens.drop(scope, token)
@@ -220,7 +229,7 @@ class Connection:
             self._pacer(await self.tokens.installation_of(scope)).hold(error.retry_after or 0.0)
             raise
         fresh = await self._token(scope)
-        return await self._request(self._as_installation, method, path, query, body, token=fresh)
+        return await self._request(self._as_installation, call, token=fresh)
 
     def _pacer(self, installation: int) -> Pacer:
         pacer = self._pacers.get(installation)
@@ -237,32 +246,28 @@ class Connection:
             raise
 
     async def _request(
-        self,
-        client: GitHub[AppAuthStrategy] | GitHub[UnauthAuthStrategy],
-        method: str,
-        path: str,
-        query: Query | None,
-        body: object,
-        *,
-        token: str,
+        self, client: GitHub[AppAuthStrategy] | GitHub[UnauthAuthStrategy], call: _Call, *, token: str
     ) -> httpx.Response:
         headers = {"X-GitHub-Api-Version": _API_VERSION, "Accept": "application/vnd.github+json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
+        what = f"{call.method} /{call.path}"
         try:
             answer = await client.arequest(
-                method, self._base + path, params=dict(query or {}), json=body, headers=headers
+                call.method,
+                self._base + call.path,
+                params=dict(call.query or {}),
+                json=call.body,
+                headers=headers,
             )
         except RequestFailed as error:
             raise translate(error.response.raw_response, now=self._clock.now()) from error
         except RequestTimeout as error:
-            raise Unanswered(
-                f"GitHub did not answer {method} /{path} within {self.settings.timeout:.0f} s"
-            ) from error
+            raise Unanswered(f"GitHub did not answer {what} within {self.settings.timeout:.0f} s") from error
         except RequestError as error:
             if not isinstance(error.exc, httpx.HTTPError):
                 raise
-            raise Unanswered(f"{method} /{path} did not reach GitHub at {self._base}: {error.exc}") from error
+            raise Unanswered(f"{what} did not reach GitHub at {self._base}: {error.exc}") from error
         response = answer.raw_response
         if response.status_code >= 300:
             raise translate(response, now=self._clock.now())

@@ -204,10 +204,12 @@ class OciRegistries:
         """One answer, signed as the registry asks for it; None for 404."""
         headers = manifest_headers() if "/manifests/" in url else {}
         sent = self._signer.header(reference)
-        answer = await self._send(method, url, sent, cap=cap, insecure=insecure, headers=headers)
+        answer = await self._wire.send(method, url, cap=cap, insecure=insecure, headers=_sign(headers, sent))
         if answer.status == 401:
             fresh = await self._signer.answer(reference, answer, sent=sent, insecure=insecure)
-            answer = await self._send(method, url, fresh, cap=cap, insecure=insecure, headers=headers)
+            answer = await self._wire.send(
+                method, url, cap=cap, insecure=insecure, headers=_sign(headers, fresh)
+            )
         if answer.status == 404:
             return None
         if answer.status in {401, 403}:
@@ -218,11 +220,9 @@ class OciRegistries:
             )
         return answer
 
-    async def _send(
-        self, method: str, url: str, header: str, *, cap: int, insecure: bool, headers: dict[str, str]
-    ) -> Answer:
-        signed = headers | {"Authorization": header} if header else headers
-        return await self._wire.send(method, url, cap=cap, insecure=insecure, headers=signed)
+
+def _sign(headers: dict[str, str], authorization: str) -> dict[str, str]:
+    return headers | {"Authorization": authorization} if authorization else headers
 
 
 def _read_reason(answer: Answer) -> str:

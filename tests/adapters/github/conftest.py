@@ -1,17 +1,23 @@
-"""A signed-in adapter whose HTTP answers each test writes down itself."""
+"""Our adapter signed in, on answers that each test writes down itself, or on the simulated GitHub."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
+import httpx
 import pytest
 import respx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bot.adapters.clock import SystemClock
 from bot.adapters.github import GitHubApp, GitHubSettings
-from bot.domain.github import Repository
+from bot.domain.github import PullRequest, Repository
+from tests.contract.openapi import contract
+from tests.sandbox.github.conftest import Stage, stage
 
 API = "https://ghe.example/api/v3"
 REPOSITORY = Repository("acme", "ops")
@@ -65,3 +71,51 @@ async def github(private_key: str, clock: FixedClock, wire: respx.Router) -> Asy
     )
     async with GitHubApp(settings, clock) as app:
         yield app
+
+
+SHOP = Repository("acme", "shop")
+
+
+@dataclass
+class World:
+    """The simulated GitHub and our adapter on it."""
+
+    stage: Stage
+    app: GitHubApp
+
+    def fail(self, kind: str, method: str, path: str, count: int = 1, **more: float) -> None:
+        """Let the next matching request go wrong."""
+        rule = {"kind": kind, "method": method, "path": path, "count": count, **more}
+        self.stage.github.faults.add([rule])
+
+    def sent(self, method: str, path: str) -> int:
+        """How many such requests arrived."""
+        return sum(entry.method == method and path in entry.path for entry in self.stage.github.requests())
+
+    async def open(self, branch: str = "promote") -> PullRequest:
+        """A branch with a change, and our pull request of it."""
+        await self.stage.branch(branch)
+        return await self.app.open_pull_request(
+            SHOP, head_branch=branch, base_branch="main", title="promote dev", body="text"
+        )
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with stage(tmp_path / "github") as made:
+        settings = GitHubSettings(
+            made.credentials.app_id,
+            made.credentials.private_key_pem,
+            api_url=f"{made.base}/api/v3/",
+            web_url=made.base,
+            write_interval=0.0,
+        )
+        async with GitHubApp(settings, SystemClock()) as app:
+            app._connection._client.event_hooks["request"].append(judge)
+            yield World(made, app)
+            await made.github.settled()
+
+
+async def judge(request: httpx.Request) -> None:
+    path = request.url.raw_path.decode().split("?")[0].removeprefix("/api/v3")
+    contract().check_request(request.method, path, request.content)
