@@ -90,6 +90,11 @@ class Checks:
         created = await self._create(repository, check, after=seen.check.id if seen else CheckId(0))
         if len(check.annotations) <= _BATCH:
             return created
+        # GitHub may not know a run everywhere yet that it has just created.
+        await self._connection.get_fresh(
+            _scope(repository, "read"),
+            join_path("repos", repository.owner, repository.name, "check-runs", created.id),
+        )
         return await self._continue(repository, check, created.id, sent=_BATCH)
 
     async def _create(self, repository: Repository, check: CheckRun, *, after: CheckId) -> PostedCheck:

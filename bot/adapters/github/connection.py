@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -41,7 +41,7 @@ class GitHubSettings:
     """
 
     app_id: int
-    private_key: str
+    private_key: str = field(repr=False)
     api_url: str = "https://api.github.com/"
     web_url: str = "https://github.com/"
     timeout: float = 30.0

@@ -79,6 +79,8 @@ class Deployments:
             body["log_url"] = log_url
 
         async def look() -> Node | None:
+            # GitHub may not know a deployment everywhere yet that it has just created.
+            await self._connection.get_fresh(scope, f"{_path(repository)}/{deployment}")
             newest = max(
                 await self._connection.list_all(scope, path),
                 key=lambda item: item.number("id"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.domain.github import Repository
@@ -31,7 +31,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    text: str
+    text: str = field(repr=False)
     expires_at: datetime
 
 

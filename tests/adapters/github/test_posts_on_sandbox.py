@@ -228,6 +228,18 @@ async def test_a_deployment_is_created_once_and_has_its_state(world: World) -> N
     assert other != made[0]
 
 
+async def test_a_deployment_that_is_not_readable_yet_is_waited_for(world: World) -> None:
+    pull = await world.open()
+    made = await world.app.create_deployment(
+        SHOP, ref=pull.head, environment="dev", production=False, payload={"promotion": "p1"}
+    )
+    world.fail("404-young", "GET", r"/deployments/\d+", count=50, young_ms=600)
+    await world.app.set_deployment_state(
+        SHOP, made, DeploymentState.IN_PROGRESS, description="applying", log_url=""
+    )
+    assert world.sent("POST", "/statuses") == 1
+
+
 async def test_a_deployment_whose_answer_was_lost_is_found(world: World) -> None:
     pull = await world.open()
     world.fail("5xx-after", "POST", r"/deployments$")

@@ -191,3 +191,7 @@ def test_parts_that_would_lead_elsewhere_are_refused(part: str) -> None:
 def test_which_addresses_are_ours(private_key: str, url: str, repository: Repository | None) -> None:
     settings = GitHubSettings(APP_ID, private_key, web_url="https://ghe.example/")
     assert GitHubApp(settings, FixedClock()).repository_of(url) == repository
+
+
+def test_the_key_is_not_shown(private_key: str) -> None:
+    assert "PRIVATE KEY" not in repr(GitHubSettings(APP_ID, private_key))
