@@ -8,6 +8,7 @@ from datetime import datetime
 
 from bot.domain.approvals import Tally
 from bot.domain.freight import Freight
+from bot.domain.model import Approvals
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, StepRun
 from bot.domain.review import Preview
@@ -39,6 +40,7 @@ class PromotionView:
     """Everything that is said about one Promotion, read just now.
 
     `current` is the Freight that the Stage has; `page` the address of the bot's own page, empty if there is none;
+    `approvals` is the rule that the tally was counted by;
     `waiting` says in one sentence what happens next, with a time or a name in it; `write_back` how the release commit
     reaches the branch.
     """
@@ -48,6 +50,7 @@ class PromotionView:
     now: datetime
     gates: tuple[Gate, ...] = ()
     tally: Tally | None = None
+    approvals: Approvals | None = None
     current: Freight | None = None
     stages: tuple[StageLine, ...] = ()
     waiting: str = ""

@@ -2,270 +2,299 @@
 
 from __future__ import annotations
 
-import difflib
-
-from bot.domain.files import Change, File
-from bot.domain.freight import Freight
-from bot.domain.review import (
-    ApplyRecord,
-    CommitRecord,
-    EffectRecord,
-    GateRecord,
-    Lane,
-    Patch,
-    Presence,
-    Preview,
-    PublishRecord,
-    StepClass,
-    StepReport,
-)
-from bot.domain.values import Value, show
+from bot.domain.files import Change
+from bot.domain.promotion import State
+from bot.domain.review import ApplyKind, ApplyRecord, Preview, Problem
 from bot.domain.view import PromotionView
-from bot.reports.markdown import COMMENT_LIMIT, Section, clean, code, details, fence, fit, plain, table
-from bot.reports.plans import apply_line, destroy_warning, value_text
+from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of
+from bot.reports.gates import all_missing, gates_table, is_ready, reviews, who_counts
+from bot.reports.markdown import (
+    bullets,
+    caution,
+    clean,
+    code,
+    details,
+    fence,
+    names,
+    plain,
+    size,
+    table,
+    title,
+    warning,
+)
+from bot.reports.patches import counted, patch_text
+from bot.reports.plans import apply_notes, apply_words, loss_warning, losses
+from bot.reports.states import headline, stages_table
+from bot.reports.steps import failure_steps, inside, merge_steps, numbered
+from bot.reports.wording import (
+    VersionChange,
+    compare_versions,
+    moment,
+    plural,
+    step_name,
+)
 
-_LANES = {
-    Lane.NO_OP: "Nothing to do",
-    Lane.COMPLETE: "The diff is the whole change",
-    Lane.EFFECTS: "Effects follow the merge",
-    Lane.INFRA_ONLY: "Terraform is applied after the merge",
-    Lane.COORDINATED: "Terraform is applied after the merge, then the values are written",
-}
+_TITLE = 120
+_MOST_ROWS = 50
+_LEAST = 500
+"""Bytes that the text keeps however large the machine block is."""
 
 
 def render_title(view: PromotionView) -> str:
-    """The title: Stage and what changes; at most 250 characters."""
+    """`acme/staging: otel-app 1.0.0 → 1.1.0, lambda-app 1.0.0 → 1.1.0 (solar-marmot)`, at most 120 characters."""
     promotion = view.promotion
-    verb = "roll back" if promotion.rollback else "promote"
-    changes = _version_changes(view.current, promotion.freight)
-    text = f"{verb}({promotion.project}): {promotion.stage} to {promotion.freight.alias}"
-    if changes:
-        text += f" ({', '.join(changes)})"
-    return " ".join(clean(text).split())[:250]
+    lead = f"{promotion.project}/{promotion.stage}: {'roll back ' if promotion.rollback else ''}"
+    alias = promotion.freight.alias or promotion.freight.name[:7]
+    changes = [_in_title(c) for c in compare_versions(view.current, promotion.freight) if c.is_change]
+    if not changes:
+        return title(f"{lead}{alias}", _TITLE)
+    for shown in range(len(changes), 0, -1):
+        more = f" and {len(changes) - shown} more" if shown < len(changes) else ""
+        text = f"{lead}{', '.join(changes[:shown])}{more} ({alias})"
+        if size(text) <= _TITLE:
+            return title(text, _TITLE)
+    return title(f"{lead}{plural(len(changes), 'change')} ({alias})", _TITLE)
 
 
-def _version_changes(current: Freight | None, freight: Freight) -> list[str]:
-    before = {image.repo_url: image.tag for image in current.images} if current is not None else {}
-    return [
-        f"{image.repo_url.rpartition('/')[2]} {image.tag}"
-        for image in freight.images
-        if before.get(image.repo_url) != image.tag
-    ]
+def _in_title(change: VersionChange) -> str:
+    before, after = change.before, change.after
+    if after is None:
+        return f"{change.name} removed"
+    new = after.tag or after.exact
+    if before is None:
+        return f"{change.name} {new}"
+    old = before.tag or before.exact
+    return f"{change.name} {old} → {new}" if old != new else f"{change.name} {new} (new digest)"
 
 
 def render_body(view: PromotionView) -> str:
     """The body, within GitHub's limit; the machine block stands last and is never cut."""
     marker = f"\n\n{view.marker}" if view.marker else ""
-    sections = [
-        Section((_summary(view),)),
-        Section((_versions(view),)),
-        Section((_infra(view),)),
-        Section((_late_values(view, full=True), _late_values(view, full=False))),
-        Section((_on_merge(view),)),
-        Section((_on_failure(view),)),
-        Section((_gates(view),)),
-        Section((_stages(view), "")),
-        Section((_commands(view), "")),
-    ]
-    return fit(sections, COMMENT_LIMIT - len(marker.encode()) - 100) + marker
+    return fit(_sections(view), max(COMMENT_LIMIT - size(marker), _LEAST)) + marker
 
 
-def _summary(view: PromotionView) -> str:
-    promotion, preview = view.promotion, view.preview
-    lines = [
-        f"**{plain(promotion.freight.alias)}** goes to **{plain(promotion.stage)}**, asked for by {_who(view)}."
-    ]
+def _sections(view: PromotionView) -> list[Section]:
+    preview = view.preview
+    sections = [Section((_head(view),)), _versions(view)]
     if preview is not None:
-        lines.append(f"**{_LANES[preview.lane]}.** {plain(preview.lane_reason)}")
-        lines += [f"> [!CAUTION]\n> {plain(problem.message)}" for problem in preview.problems[:5]]
-        if preview.held:
-            lines.append(f"> [!CAUTION]\n> {plain(preview.held)}")
-        lines += [f"> [!WARNING]\n> {plain(warning)}" for warning in preview.warnings[:10]]
-    if view.waiting:
-        lines.append(f"**Now:** {plain(view.waiting)}")
-    return "\n\n".join(lines)
+        lost = losses(preview)
+        sections += [
+            *(Section((render_problem(problem, preview),)) for problem in preview.problems[:5]),
+            Section((caution([plain(preview.held)]) if preview.held else "",)),
+            Section((loss_warning(lost),) * 3 + (loss_warning(lost, named=False),)),
+            Section((warning([plain(text, 500) for text in preview.warnings[:10]]),)),
+            _infra(preview),
+            _prepared(view, preview),
+            _deferred(preview),
+            _others(preview),
+            _on_merge(view),
+            _on_failure(preview),
+        ]
+    return [
+        *sections,
+        _gates(view),
+        _stages(view),
+        Section((_commands(view),) * 3 + ("",)),
+        Section((_foot(view),)),
+    ]
 
 
-def _who(view: PromotionView) -> str:
-    return "auto-promotion" if view.promotion.actor == "lockstep" else code(view.promotion.actor)
+# -- what goes where ---------------------------------------------------------------------------------------------
 
 
-def _versions(view: PromotionView) -> str:
-    before = {image.repo_url: image for image in view.current.images} if view.current is not None else {}
-    rows = []
-    for image in view.promotion.freight.images:
-        old = before.get(image.repo_url)
-        now = code(f"{old.tag} {_short(old.digest)}") if old is not None else "–"
-        same = old is not None and (old.tag, old.digest) == (image.tag, image.digest)
-        to = "unchanged" if same else code(f"{image.tag} {_short(image.digest)}")
-        rows.append([code(image.repo_url), now, to])
-    for commit in view.promotion.freight.commits:
-        rows.append([code(commit.repo_url), "–", code(commit.tag or commit.id[:12])])
-    for chart in view.promotion.freight.charts:
-        rows.append([code(f"{chart.repo_url} {chart.name}".strip()), "–", code(chart.version)])
-    return "### What changes\n\n" + table(["Artifact", f"In {plain(view.promotion.stage)} now", "To"], rows)
+def _head(view: PromotionView) -> str:
+    promotion, preview = view.promotion, view.preview
+    verb = "Rolls **{stage}** back to" if promotion.rollback else "Brings **{stage}**"
+    lead = verb.format(stage=plain(promotion.stage))
+    asker = "auto-promotion" if promotion.actor == "lockstep" else code(promotion.actor)
+    said = f"{lead} Freight **{plain(promotion.freight.alias)}**, asked for by {asker}."
+    if preview is not None and not preview.problems:
+        said += f" {plain(preview.lane_reason)}"
+    return f"{said}\n\n**{status_line(view)}**"
 
 
-def _short(digest: str) -> str:
-    return digest[7:19] if digest.startswith("sha256:") else digest[:12]
-
-
-def _infra(view: PromotionView) -> str:
-    if view.preview is None or not view.preview.applies:
-        return ""
-    rows = [[code(_inside(view.preview, a.directory)), apply_line(a)] for a in view.preview.applies]
-    warnings = [destroy_warning(a.plan) for a in view.preview.applies if a.plan is not None]
-    parts = ["### Terraform", table(["Directory", "What it will do"], rows), *(w for w in warnings if w)]
-    return "\n\n".join(parts)
-
-
-def _late_values(view: PromotionView, *, full: bool) -> str:
-    """What is committed only after the apply, with the values that do not exist yet as such."""
-    preview = view.preview
-    if preview is None or not preview.split.deferred.changes:
-        return ""
-    lead = "### Committed after the merge\n\nThis is not in the diff, because Argo CD rolls out whatever is merged:"
-    if not full:
-        names = [f"- {code(change.path)}" for change in preview.split.deferred.changes[:100]]
-        return lead + "\n\n" + "\n".join(names)
-    return lead + "\n\n" + fence(patch_text(preview.split.deferred, preview), "diff")
-
-
-def patch_text(patch: Patch, preview: Preview) -> str:
-    """A patch as a unified diff, sentinels replaced by what they stand for."""
-    text = "\n".join(_diff(change) for change in patch.changes)
-    for sentinel, origin in preview.origins.items():
-        text = text.replace(sentinel, f"<{origin}>")
-    return text
-
-
-def _diff(change: Change) -> str:
-    before, after = _lines(change.before), _lines(change.after)
-    if before is None or after is None:
-        return f"Binary file {change.path} differs"
-    names = (
-        f"a/{change.path}" if change.before else "/dev/null",
-        f"b/{change.path}" if change.after else "/dev/null",
-    )
-    return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=2))
-
-
-def _lines(file: File | None) -> list[str] | None:
-    if file is None:
-        return []
-    try:
-        return file.data.decode("utf-8").splitlines()
-    except UnicodeDecodeError:
-        return None
-
-
-def _on_merge(view: PromotionView) -> str:
-    """Every step behind the merge, in order, with what it will do."""
-    preview = view.preview
+def status_line(view: PromotionView) -> str:
+    """Where it stands now, in one line of Markdown."""
+    promotion, preview = view.promotion, view.preview
+    if promotion.merge_commit is not None or promotion.state not in (State.QUEUED, State.REVIEW):
+        return headline(promotion)
     if preview is None:
-        return ""
-    later = [
-        s for s in preview.steps if s.index >= preview.split.cut and s.presence is not Presence.ON_FAILURE
-    ]
-    items = [line for step in later if (line := _step_line(step, view))]
-    if not items:
-        return ""
-    numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(items, start=1))
-    return f"### On merge, in this order\n\n{numbered}"
+        return "⏳ The preview is being made."
+    if preview.is_red:
+        return "❌ It may not be merged as it is."
+    if is_ready(view):
+        return f"✅ Every gate is open: {_merger(view)}."
+    if view.gates:
+        return f"⏳ Waits for {plain(all_missing(view))}."
+    return f"⏳ {plain(view.waiting)}" if view.waiting else "⏳ The gates are being looked at."
 
 
-def _step_line(step: StepReport, view: PromotionView) -> str:
-    only = " *(only if its condition holds)*" if step.presence is Presence.CONDITIONAL else ""
-    if step.presence is Presence.SKIPPED:
-        return ""
-    return f"{code(step.alias.rpartition('::')[2])} {_what(step, view)}{only}"
+def _merger(view: PromotionView) -> str:
+    return "Lockstep merges it" if view.auto_merge else "a person merges it, Lockstep does the rest"
 
 
-def _what(step: StepReport, view: PromotionView) -> str:
-    record = step.record
-    match record:
-        case ApplyRecord():
-            where = _inside(view.preview, record.directory) if view.preview is not None else record.directory
-            return f"applies {code(where)}: {apply_line(record)}"
-        case CommitRecord():
-            return f"commits {len(record.changes)} file(s): {code(_first_line(record.message))}"
-        case PublishRecord():
-            return f"pushes to {code(record.branch or record.tag)} ({view.write_back})"
-        case EffectRecord():
-            details_ = ", ".join(
-                f"{plain(name)} {code(value_text(value))}" for name, value in record.details[:6]
-            )
-            return f"{plain(record.title)} {code(record.address)}" + (f": {details_}" if details_ else "")
-        case GateRecord():
-            return f"waits: {plain(record.subject)}"
-        case _ if step.step_class is StepClass.EDIT:
-            files = ", ".join(code(_inside(view.preview, c.path)) for c in step.changes[:3])
-            return f"edits {files}" if files else "changes nothing"
-        case _ if step.step_class is StepClass.INFRA:
-            return "reads the outputs"
-        case _:
-            return plain(step.message) or plain(step.kind)
-
-
-def _inside(preview: Preview | None, path: str) -> str:
-    """A path of the work tree as the repository names it."""
-    if preview is not None and preview.checkout not in ("", "."):
-        return path.removeprefix("./").removeprefix(f"{preview.checkout}/")
-    return path.removeprefix("./")
-
-
-def _first_line(message: Value) -> str:
-    shown = show(message)
-    return (shown if isinstance(shown, str) else str(shown)).strip().split("\n", 1)[0][:100]
-
-
-def _on_failure(view: PromotionView) -> str:
-    if view.preview is None:
-        return ""
-    items = [s for s in view.preview.steps if s.presence is Presence.ON_FAILURE]
-    if not items:
-        return ""
-    return "### Only if something fails\n\n" + "\n".join(
-        f"- {code(s.alias)} ({plain(s.kind)})" for s in items
+def render_problem(problem: Problem, preview: Preview) -> str:
+    """A red block with the step, what went wrong, where, and whether it is tried again."""
+    place = inside(preview, problem.path)
+    where = f" ({code(f'{place}:{problem.line}' if problem.line else place)})" if problem.path else ""
+    kind = next((step.kind for step in preview.steps if step.alias == problem.alias), "")
+    again = " It is tried again by itself." if problem.transient and "again" not in problem.message else ""
+    return caution(
+        [f"**{plain(step_name(problem.alias, kind), 80)}**: {plain(problem.message)}{where}{again}"]
     )
 
 
-def _gates(view: PromotionView) -> str:
-    if not view.gates:
-        return ""
+def _versions(view: PromotionView) -> Section:
+    changes = compare_versions(view.current, view.promotion.freight)
+    changed = [change for change in changes if change.is_change]
+    same = [change for change in changes if not change.is_change]
+    rows = [
+        [
+            code(change.key),
+            change.before.show() if change.before is not None else "–",
+            f"**{change.after.show()}**" if change.after is not None else "removed",
+        ]
+        for change in changed[:_MOST_ROWS]
+    ]
+    shown = table(["Artifact", f"{plain(view.promotion.stage)} has now", "will have"], rows)
+    if len(changed) > _MOST_ROWS:
+        shown += f"\n\nand {len(changed) - _MOST_ROWS:,} more"
+    unchanged = ", ".join(f"{code(c.key)} {c.after.show()}" for c in same[:20] if c.after is not None)
+    if unchanged:
+        shown = f"{shown}\n\nUnchanged: {unchanged}" if shown else f"No version changes: {unchanged}"
+    return Section((shown, shown, shown, f"{plural(len(changed), 'version')} to change"))
+
+
+# -- what Terraform does and what is committed ---------------------------------------------------------------------
+
+
+def _infra(preview: Preview) -> Section:
+    applies = preview.applies
+    if not applies:
+        return Section(("",))
+    rows = [[code(inside(preview, apply.directory)), _apply_cell(apply)] for apply in applies[:_MOST_ROWS]]
+    shown = "### Terraform\n\n" + table(["Directory", "What it will do"], rows)
+    if len(applies) > _MOST_ROWS:
+        shown += f"\n\nand {len(applies) - _MOST_ROWS:,} more"
+    return Section((shown,))
+
+
+def _apply_cell(apply: ApplyRecord) -> str:
+    said = plain(apply_words(apply))
+    bold = apply.kind not in (ApplyKind.UNCHANGED, ApplyKind.EMPTY)
+    return "; ".join([f"**{said}**" if bold else said, *(plain(note) for note in apply_notes(apply))])
+
+
+def _prepared(view: PromotionView, preview: Preview) -> Section:
+    paths = sorted({change.path for commit in preview.split.prepared for change in commit.changes})
+    lines = []
+    if paths:
+        lines.append(f"In the diff: {names(paths, 20)}.")
+    elif preview.split.deferred.changes or preview.applies:
+        lines.append("The diff is empty: nothing can be committed before the merge.")
+    if view.people_commits:
+        lines.append(
+            f"People committed to this branch, too: {names([c[:12] for c in view.people_commits], 10)}."
+        )
+    if not lines:
+        return Section(("",))
+    short = f"In the diff: {plural(len(paths), 'file')}."
+    return Section(("\n\n".join(lines),) * 3 + (short,))
+
+
+def _deferred(preview: Preview) -> Section:
+    """What is committed only after the apply, with the values that do not exist yet as such."""
+    changes = preview.split.deferred.changes
+    if not changes:
+        return Section(("",))
+    why = "after Terraform has succeeded" if preview.applies else "once the steps before it are done"
+    lead = f"### Committed after the merge ({counted(changes)})\n\n"
+    lead += f"Not in the diff: whatever is merged is rolled out, and this is committed only {why}."
+    patch = clean(patch_text(changes, preview.origins))
+    return Section(
+        (
+            f"{lead}\n\n{fence(head_of(patch, 30_000), 'diff')}",
+            f"{lead}\n\n{fence(head_of(patch, 8_000), 'diff')}",
+            f"{lead}\n\n{_paths(changes)}",
+            f"Committed after the merge: {plural(len(changes), 'file')}.",
+        )
+    )
+
+
+def _paths(changes: tuple[Change, ...]) -> str:
+    return bullets([code(change.path) for change in changes], 100)
+
+
+def _others(preview: Preview) -> Section:
+    """What is pushed elsewhere, names and counts: another repository may be less readable than this one."""
     lines = [
-        f"- [{'x' if gate.open else ' '}] **{plain(gate.name)}**: {plain(gate.reason)}" for gate in view.gates
+        f"{code(patch.target.url)} {code(patch.target.branch)}: {plural(len(patch.changes), 'file')} "
+        f"({counted(patch.changes)})"
+        for patch in preview.split.others
     ]
-    verdicts = view.tally.verdicts if view.tally is not None else ()
-    lines += [
-        f"  - {code(v.login)} {'counts' if v.counted else 'does not count'}: {plain(v.reason)}"
-        for v in verdicts
-    ]
+    if preview.split.scratch:
+        lines.append(f"written but published nowhere: {names(list(preview.split.scratch), 10)}")
+    if not lines:
+        return Section(("",))
+    return Section(("### Elsewhere\n\n" + bullets(lines, _MOST_ROWS),))
+
+
+def _on_merge(view: PromotionView) -> Section:
+    steps = merge_steps(view)
+    if not steps:
+        return Section(("On merge: nothing more to do." if view.preview is not None else "",))
+    return Section(
+        (f"### On merge, in this order\n\n{numbered(steps)}",) * 3
+        + (f"On merge: {plural(len(steps), 'step')}.",)
+    )
+
+
+def _on_failure(preview: Preview) -> Section:
+    steps = failure_steps(preview)
+    return Section((f"### Only if something fails\n\n{steps}" if steps else "",))
+
+
+# -- gates, pipeline, commands -------------------------------------------------------------------------------------
+
+
+def _gates(view: PromotionView) -> Section:
+    over = view.promotion.merge_commit is not None or view.promotion.state.ended
+    if not view.gates or over:
+        return Section(("",))
     merge = "Lockstep merges it when every gate is open." if view.auto_merge else "A person merges it."
-    return "### Gates\n\n" + "\n".join(lines) + f"\n\n{merge}"
+    parts = [
+        gates_table(view),
+        bullets(reviews(view), 20),
+        " ".join(part for part in (who_counts(view), merge) if part),
+    ]
+    return Section(("### Gates\n\n" + "\n\n".join(part for part in parts if part),))
 
 
-def _stages(view: PromotionView) -> str:
-    rows = []
-    for line in view.stages:
-        name = f"**{plain(line.name)}** ← this" if line.here else plain(line.name)
-        freight = plain(line.freight.alias) if line.freight is not None else "–"
-        tags = ", ".join(i.tag for i in line.freight.images) if line.freight is not None else ""
-        since = line.since.strftime("%Y-%m-%d %H:%M UTC") if line.since is not None else "–"
-        rows.append([name, freight, code(tags) if tags else "–", since, "verified" if line.verified else "–"])
-    return "### Pipeline\n\n" + table(["Stage", "Freight", "Versions", "Since", ""], rows) if rows else ""
+def _stages(view: PromotionView) -> Section:
+    if not view.stages:
+        return Section(("",))
+    shown = f"### Pipeline\n\n{stages_table(view.stages, _MOST_ROWS)}"
+    return Section((shown, shown, ""))
 
 
 def _commands(view: PromotionView) -> str:
-    digest = view.promotion.digest
+    stage = view.promotion.stage
     rows = [
+        ["`/explain`", "every gate, and why it is open or closed"],
         ["`/plan`", "preview again"],
         ["`/hold REASON`, `/resume`", "keep it from being merged, and end that"],
+        [code(f"/promote {stage} FREIGHT"), "promote other Freight instead"],
+        [code(f"/rollback {stage}"), "go back to the Freight that was verified here before"],
         ["`/cancel`", "end this promotion"],
-        [f"`/promote {view.promotion.stage} FREIGHT`", "promote other Freight instead"],
-        ["`/explain`", "show every gate and why it is open or closed"],
         ["`/help`", "all commands"],
     ]
-    foot = f"\n\nPreview digest {code(digest)}" if digest else ""
-    link = f" · [details]({view.page})" if view.page else ""
-    return details("Commands", table(["Comment", "What it does"], rows)) + foot + link
+    return details("Commands, as the first line of a comment", table(["Comment", "What it does"], rows))
+
+
+def _foot(view: PromotionView) -> str:
+    parts = [f"Preview {code(view.promotion.digest)}"] if view.promotion.digest else []
+    if view.preview is not None:
+        parts.append(f"made {moment(view.preview.made_at)}")
+    if view.page:
+        parts.append(f"[details]({view.page})")
+    return " · ".join(parts)

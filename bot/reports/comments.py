@@ -1,15 +1,20 @@
-"""Comments: the plan before the merge, the outcome after it, and answers to commands."""
+"""The two sticky comments: the plan before the merge, the outcome after it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from datetime import datetime
 
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
-from bot.domain.review import ApplyRecord
-from bot.domain.values import Value
+from bot.domain.review import Presence, Preview, Problem
 from bot.domain.view import PromotionView
-from bot.reports.markdown import COMMENT_LIMIT, Section, code, details, fence, fit, plain, shorten, table
-from bot.reports.plans import apply_line, changes_table, destroy_warning, full_text, outputs_table
+from bot.reports.body import render_problem
+from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of
+from bot.reports.markdown import bullets, caution, clean, code, details, fence, html_code, plain, table
+from bot.reports.plans import apply_sections, apply_words, counts_line
+from bot.reports.states import headline
+from bot.reports.steps import inside
+from bot.reports.wording import duration, moment, plural, step_name
 
 _ICONS = {
     StepStatus.SUCCEEDED: "✅",
@@ -19,168 +24,226 @@ _ICONS = {
     StepStatus.ERRORED: "❌",
     StepStatus.ABORTED: "⛔",
 }
+_BAD = (StepStatus.FAILED, StepStatus.ERRORED, StepStatus.ABORTED)
+_PLAN_TEXT = 40_000
+"""Bytes of Terraform's own text in one comment, shared by all applies."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def render_plan_comment(view: PromotionView) -> str:
-    """The sticky plan comment: counts, what is lost, a row a resource, then Terraform's own words."""
+# -- the plan ------------------------------------------------------------------------------------------------------
+
+
+def render_plan_comment(view: PromotionView, *, limit: int = COMMENT_LIMIT, text: int = _PLAN_TEXT) -> str:
+    """Counts, what is lost, a row a resource, then Terraform's own words (`text` bytes of them); empty without preview.
+
+    What does not fit the limit is given up in this order: Terraform's words, values, resources, names; counts stay.
+    """
     preview = view.preview
     if preview is None:
         return ""
-    sections = [Section((f"### Plan for {plain(view.promotion.stage)}",))]
-    for problem in preview.problems:
-        log = fence(shorten(problem.log, 8000)) if problem.log else ""
-        place = f" ({code(f'{problem.path}:{problem.line}')})" if problem.path else ""
-        first = f"> [!CAUTION]\n> {code(problem.alias)} {plain(problem.message)}{place}"
-        sections.append(Section((f"{first}\n\n{log}" if log else first, first)))
-    for apply in preview.applies:
-        sections += _apply_sections(apply)
+    sections = [Section((f"### Plan for {plain(view.promotion.stage)}: {plain(plan_title(view))}",))]
+    for problem in preview.problems[:10]:
+        sections += _problem_sections(problem, preview)
+    applies = preview.applies
+    texts = sum(bool(apply.text) for apply in applies)
+    for apply in applies:
+        directory = inside(preview, apply.directory)
+        sections += apply_sections(apply, directory, text // max(texts, 1))
+    if not applies and not preview.problems:
+        sections.append(Section(("Nothing in this promotion is Terraform's.",)))
+    sections.append(Section((_plan_foot(preview),)))
+    return fit(sections, limit)
+
+
+def plan_title(view: PromotionView) -> str:
+    """`4 to create, 3 outputs in env/staging/terraform`, or the first problem; prose for a title."""
+    preview = view.preview
+    if preview is None:
+        return "the preview is being made"
+    if preview.problems:
+        return preview.problems[0].message
     if not preview.applies:
-        sections.append(Section(("Nothing of this promotion is Terraform's.",)))
-    sections.append(
-        Section((f"Preview digest {code(preview.digest)}, made {preview.made_at:%Y-%m-%d %H:%M} UTC",))
+        return "no Terraform in this promotion"
+    return "; ".join(
+        f"{apply_words(apply)} in {inside(preview, apply.directory)}" for apply in preview.applies[:20]
     )
-    return fit(sections, COMMENT_LIMIT)
 
 
-def _apply_sections(apply: ApplyRecord) -> list[Section]:
-    head = f"**{code(apply.directory)}**: {apply_line(apply)}"
-    if apply.plan is None:
-        return [Section((head,))]
-    warning = destroy_warning(apply.plan)
-    drift = ""
-    if apply.plan.drift:
-        names = ", ".join(code(r.address) for r in apply.plan.drift[:10])
-        drift = f"Changed outside of Terraform since the last apply: {names}"
-    pending = ""
-    if apply.pending:
-        names = ", ".join(code(address) for address in sorted(apply.pending)[:10])
-        pending = f"Pending from before this promotion: {names}"
-    return [
-        Section((head,)),
-        Section((warning,)),
-        Section((changes_table(apply.plan), "")),
-        Section((outputs_table(apply.plan), "")),
-        Section((drift, "")),
-        Section((pending, "")),
-        Section((full_text(apply, 40_000), full_text(apply, 8_000), "")),
+def render_counts(view: PromotionView) -> str:
+    """Numbers alone, without any text from outside: what can be shown where nothing else may be or can be rendered."""
+    applies = view.preview.applies if view.preview is not None else ()
+    lines = [
+        f"Apply {number}: {counts_line(apply.plan) if apply.plan is not None else 'no plan'}."
+        for number, apply in enumerate(applies[:100], start=1)
     ]
+    return bullets(lines, 100) or "Nothing in this promotion is Terraform's."
 
 
-def render_outcome_comment(view: PromotionView) -> str:
-    """How far the promotion is after its merge, step by step."""
-    promotion = view.promotion
-    head = f"### {_headline(promotion)}"
-    sections = [Section((head,)), Section((plain(promotion.reason or view.waiting),))]
-    if promotion.stop is not None and promotion.state is State.STOPPED:
-        sections += _stop_sections(promotion)
-    sections.append(Section((_steps_table(view), "")))
-    sections += [Section((log, "")) for log in _logs(view.outcome.runs)]
-    if promotion.state in (State.FAILED, State.ERRORED) and promotion.blocked:
+def _problem_sections(problem: Problem, preview: Preview) -> list[Section]:
+    """What went wrong outside of the fold, Terraform's log inside of it."""
+    sections = [Section((render_problem(problem, preview),))]
+    if problem.log:
+        log = clean(problem.log)
+        fold = "Terraform's own text"
         sections.append(
             Section(
                 (
-                    f"`{promotion.stage}` is blocked until somebody says what happens: `/retry` tries the failed step "
-                    f"again, `/rollback {promotion.stage}` brings the former Freight back.",
+                    details(fold, fence(tail_of(log, 20_000)), opened=True),
+                    details(fold, fence(tail_of(log, 4_000)), opened=True),
+                    "",
                 )
             )
         )
-    return fit(sections, COMMENT_LIMIT)
+    return sections
 
 
-def _headline(promotion: Promotion) -> str:
-    name = f"{plain(promotion.freight.alias)} in {plain(promotion.stage)}"
-    match promotion.state:
-        case State.SUCCEEDED:
-            return f"✅ {name}: done and verified"
-        case State.FAILED | State.ERRORED:
-            return f"❌ {name}: failed"
-        case State.STOPPED:
-            return f"✋ {name}: stopped, somebody must look"
-        case State.HELD:
-            return f"✋ {name}: merged, held"
-        case State.ABORTED:
-            return f"⛔ {name}: ended"
-        case _:
-            return f"⏳ {name}: under way"
-
-
-def _stop_sections(promotion: Promotion) -> list[Section]:
-    stop = promotion.stop
-    if stop is None:
-        return []
-    shown = "\n".join(stop.details[:50])
-    ask = (
-        f"`/apply {stop.digest}` by an approver accepts exactly this; else `/rollback {promotion.stage}` or a revert."
-        if stop.digest
-        else f"`/rollback {promotion.stage}` brings the former Freight back."
+def _plan_foot(preview: Preview) -> str:
+    return (
+        f"Preview {code(preview.digest)}, made {moment(preview.made_at)} on {code(preview.base[:12])}. "
+        "An approval counts for exactly this; `/plan` makes a new one."
     )
-    return [Section((fence(shown, "diff") if shown else "",)), Section((ask,))]
 
 
-def _steps_table(view: PromotionView) -> str:
+# -- the outcome ---------------------------------------------------------------------------------------------------
+
+
+def render_outcome_comment(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
+    """How far the promotion is after its merge, step by step, and what a person can do next."""
+    promotion = view.promotion
+    sections = [Section((f"### {headline(promotion)}",)), Section((_lead(view),))]
+    if promotion.state is State.STOPPED:
+        sections.append(_difference(promotion))
+    sections.append(Section((_next(view),)))
+    rows = _step_rows(view)
+    sections.append(Section((table(["", "Step", "Took", "What"], rows),) * 2 + (_steps_count(view),)))
+    sections += [_log(run) for run in view.outcome.runs.values() if run.status in _BAD]
+    sections.append(Section((_closing(view),)))
+    return fit(sections, limit)
+
+
+def _lead(view: PromotionView) -> str:
+    promotion = view.promotion
+    if promotion.state is State.SUCCEEDED:
+        ended = promotion.finished_at
+        return f"Done {moment(ended)}." if ended is not None else ""
+    said = promotion.reason or view.waiting
+    failed = promotion.state in (State.FAILED, State.ERRORED, State.STOPPED, State.HELD)
+    return (caution([plain(said)]) if failed else plain(said)) if said else ""
+
+
+def _difference(promotion: Promotion) -> Section:
+    stop = promotion.stop
+    if stop is None or not stop.details:
+        return Section(("",))
+    lines = [clean(line).replace("\n", "\\n")[:500] for line in stop.details]
+    lead = "What would be done is not what was approved:"
+    full, short = "\n".join(lines[:200]), "\n".join(lines[:20])
+    count = f"{lead} {plural(len(lines), 'difference')}."
+    return Section((f"{lead}\n\n{fence(full)}", f"{lead}\n\n{fence(short)}", count))
+
+
+def _next(view: PromotionView) -> str:
+    """What a person can do now, with the exact commands; empty where nobody needs to do anything."""
+    promotion = view.promotion
+    stage = promotion.stage
+    back = f"{code(f'/rollback {stage}')} brings back the Freight that was verified in {plain(stage)} before."
+    match promotion.state:
+        case State.FAILED | State.ERRORED if promotion.blocked:
+            items = [
+                "`/retry` tries the failed step again; steps that are done are not repeated.",
+                back,
+                f"{code(f'/promote {stage}')} takes the newest Freight instead.",
+            ]
+            return (
+                f"{plain(stage)} takes nothing new by itself until somebody decides:\n\n{bullets(items, 9)}"
+            )
+        case State.STOPPED:
+            digest = promotion.stop.digest if promotion.stop is not None else ""
+            accept = f"{code(f'/apply {digest}')} by an approver accepts exactly this."
+            items = [*([accept] if digest else []), back, "Reverting the merge ends it, too."]
+            return f"Nothing later runs until somebody decides:\n\n{bullets(items, 9)}"
+        case State.HELD:
+            accept = f"{code(f'/apply {promotion.digest}')} by an approver lets it run as it was previewed."
+            items = ["It goes on by itself when every gate is open.", *([accept] if promotion.digest else [])]
+            return f"Somebody merged although a gate was closed:\n\n{bullets([*items, back], 9)}"
+        case _:
+            return ""
+
+
+def _step_rows(view: PromotionView) -> list[list[str]]:
+    """The steps that run after the merge: those that began, and those that wait for their turn."""
+    promotion, preview = view.promotion, view.preview
+    known = {report.alias: report for report in preview.steps} if preview is not None else {}
+    cut = preview.split.cut if preview is not None else 0
     rows = []
-    for step in view.promotion.steps:
-        run = view.outcome.runs.get(step.alias)
-        if run is None:
-            continue
-        icon = _ICONS[run.status]
-        message = run.message or _result(run)
-        rows.append([icon, code(step.alias.rpartition("::")[2]), plain(message[:300])])
-    return table(["", "Step", ""], rows) if rows else ""
+    for step in promotion.steps:
+        run, report = view.outcome.runs.get(step.alias), known.get(step.alias)
+        name = code(step_name(step.alias, step.uses), 80)
+        if run is not None:
+            rows.append([_icon(run), name, _took(run, view.now), plain(_message(run), 400)])
+        elif report is not None and report.index >= cut and report.presence is not Presence.SKIPPED:
+            on_failure = report.presence is Presence.ON_FAILURE
+            if not (on_failure or promotion.state is State.SUCCEEDED):
+                rows.append(["", name, "", "not run" if promotion.state.ended else "waits for its turn"])
+    return rows
 
 
-def _result(run: StepRun) -> str:
+def _icon(run: StepRun) -> str:
+    if run.status is StepStatus.RUNNING and run.finished_at is None:
+        return "⏳"
+    return _ICONS[run.status]
+
+
+def _took(run: StepRun, now: datetime) -> str:
+    if run.begun_at is None:
+        return ""
+    running = run.status is StepStatus.RUNNING
+    end = now if running else run.finished_at
+    if end is None:
+        return ""
+    return f"{duration(end - run.begun_at)} so far" if running else duration(end - run.begun_at)
+
+
+def _message(run: StepRun) -> str:
+    """What the step said, else its result; other outputs are not shown, since nobody looked whether they may be."""
+    if run.message:
+        return run.message
     for name in ("result", "commit"):
-        value: Value = run.output.get(name)
+        value = run.output.get(name)
         if isinstance(value, str) and value:
             return value
     return ""
 
 
-def _logs(runs: Mapping[str, StepRun]) -> list[str]:
-    found = []
-    for run in runs.values():
-        log = run.detail.get("log")
-        if run.status in (StepStatus.FAILED, StepStatus.ERRORED) and isinstance(log, str) and log:
-            found.append(
-                details(f"Log of <code>{plain(run.alias)}</code>", fence(shorten(log, 20_000)), open_=True)
-            )
-    return found
+def _steps_count(view: PromotionView) -> str:
+    runs = view.outcome.runs.values()
+    done = sum(run.status in (StepStatus.SUCCEEDED, StepStatus.SKIPPED) for run in runs)
+    return f"{done:,} of {plural(len(view.promotion.steps), 'step')} done."
 
 
-def render_explain(view: PromotionView) -> str:
-    """The decision tree: every gate, and who counts."""
-    lines = [
-        f"**{plain(view.promotion.stage)}**, {plain(view.promotion.freight.alias)}: {plain(view.waiting)}"
-    ]
-    lines += [
-        f"- {'✅' if gate.open else '⏳'} **{plain(gate.name)}**: {plain(gate.reason)}" for gate in view.gates
-    ]
-    if view.tally is not None:
-        for verdict in view.tally.verdicts:
-            counts = "counts" if verdict.counted else "does not count"
-            lines.append(f"  - {code(verdict.login)} {counts}: {plain(verdict.reason)}")
-    if view.preview is not None:
-        lines += [
-            f"- ❌ {plain(problem.alias)}: {plain(problem.message)}" for problem in view.preview.problems
-        ]
-    return fit([Section((line,)) for line in lines], COMMENT_LIMIT)
-
-
-def render_status(view: PromotionView) -> str:
-    """What runs in which Stage."""
-    rows = []
-    for line in view.stages:
-        tags = ", ".join(i.tag for i in line.freight.images) if line.freight is not None else ""
-        alias = plain(line.freight.alias) if line.freight is not None else "–"
-        rows.append(
-            [plain(line.name), alias, code(tags) if tags else "–", "verified" if line.verified else "–"]
+def _log(run: StepRun) -> Section:
+    log = run.detail.get("log")
+    if not isinstance(log, str) or not log.strip():
+        return Section(("",))
+    summary = f"Log of {html_code(step_name(run.alias, run.kind))}"
+    shown = clean(log)
+    return Section(
+        (
+            details(summary, fence(tail_of(shown, 20_000)), opened=True),
+            details(summary, fence(tail_of(shown, 6_000)), opened=True),
+            details(summary, fence(head_of(tail_of(shown, 1_500), 1_500)), opened=True),
+            "",
         )
-    return table(["Stage", "Freight", "Versions", ""], rows)
-
-
-def render_help(commands: Mapping[str, tuple[str, str]]) -> str:
-    """The table of commands."""
-    return table(
-        ["Comment", "What it does"], [[code(usage), plain(what)] for usage, what in commands.values()]
     )
+
+
+def _closing(view: PromotionView) -> str:
+    """The commits that this release left, which GitHub links by itself, and the page with everything."""
+    promotion = view.promotion
+    parts = []
+    for name, commit in (("Merge", promotion.merge_commit), ("release commit", promotion.release_commit)):
+        if commit:
+            parts.append(f"{name} {commit if _COMMIT.fullmatch(commit) else code(commit)}")
+    if view.page:
+        parts.append(f"[details]({view.page})")
+    return " · ".join(parts)

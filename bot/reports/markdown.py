@@ -1,55 +1,103 @@
-"""Text from anywhere made safe for GitHub Flavored Markdown, and documents that fit a byte budget.
+"""Text from anywhere made safe for GitHub Flavored Markdown.
 
-Whatever a plan, a commit or a person wrote is shown, and does nothing: it closes no fence, mentions nobody, links
-nowhere, and hides no characters.
+Whatever a plan, a commit or a person wrote is shown, and does nothing: it closes no fence, mentions nobody, refers to
+nothing, links nowhere, is no HTML, and hides no characters. Escaped is only what Markdown or GitHub would act on.
 """
 
 from __future__ import annotations
 
+import html
 import re
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-COMMENT_LIMIT = 65_000
-"""Bytes of a comment or a body; GitHub takes 65,536 characters."""
-CHECK_LIMIT = 65_000
-"""Bytes of a check's summary or text; GitHub takes 65,535."""
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# Controls, formats that show nothing or reorder, line separators, surrogates, private use, fillers and tags. A joiner
+# between two emoji and the selector that makes an emoji colourful are what people type, so they stay.
+_EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf"
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\ue000-\uf8ff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+    f"|(?<![{_EMOJI}\ufe0f])\u200d|\u200d(?![{_EMOJI}])"
+)
+# A copy of our signed block inside a text that we show must not be taken for ours.
+_MIMIC = re.compile(r"<!(?=--\s*lockstep)", re.IGNORECASE)
+_FENCE = re.compile(r"`{3,}")
+_TICKS = re.compile(r"`+")
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&@:])")
-_FENCE = re.compile(r"`{3,}|~{3,}")
+_SPAN = re.compile(r"`([^`]+)`")
+# A word in which GitHub would find a mention, an issue, an address, an emoji or a formula.
+_LIVE = re.compile(
+    r"@[\w-]|\w@|#\d|\bGH-\d|://|\bwww\.|\b(?:mailto|xmpp):|(?<![0-9a-z]):[a-z0-9_+-]+:|\$",
+    re.IGNORECASE | re.ASCII,
+)
+_CORE = re.compile(r"([(\[{\"'<]*)(.*?)([)\]}\"'>.,;:!?]*)", re.DOTALL)
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_ESCAPED = re.compile(r"[\\*\[~]|(?<![^\W_])_|_(?![^\W_])")
+_LINE_START = re.compile(r"(\d{1,9})(?=[.)])|(?=[#>+=-])")
+
+_CODE_LIMIT = 300
+_PLAIN_LIMIT = 2_000
 
 
 def clean(text: str) -> str:
     """The text without escape sequences, with characters that hide or reorder others shown as their code."""
-    shown = []
-    for char in _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n"):
-        if char in "\n\t" or unicodedata.category(char) not in _HIDDEN:
-            shown.append(char)
-        else:
-            shown.append(f"\\u{{{ord(char):x}}}")
-    return "".join(shown)
+    shown = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    shown = _HIDDEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", shown)
+    return _MIMIC.sub(r"<\\u{21}", shown)
 
 
-def plain(text: str) -> str:
-    """One line of text in which no character means anything to Markdown, and nobody is mentioned."""
-    line = " ".join(clean(text).split())
-    return _SPECIAL.sub(lambda match: _entity(match[1]), line)
+def cut(text: str, limit: int) -> str:
+    """The text if it has at most so many characters, else its beginning and an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _entity(char: str) -> str:
-    return f"&#{ord(char)};" if char in "<>&@:#[]|`" else f"\\{char}"
+def plain(text: str, limit: int = _PLAIN_LIMIT) -> str:
+    """One line of prose. Parts in backticks stay code, and words that GitHub would act on become code."""
+    line = " ".join(clean(cut(text, limit)).split())
+    parts: list[str] = []
+    end = 0
+    for match in _SPAN.finditer(line):
+        parts += [_prose(line[end : match.start()]), code(match[1])]
+        end = match.end()
+    parts.append(_prose(line[end:]))
+    joined = ""
+    for part in parts:
+        # Two spans side by side would be read as one.
+        joined += f" {part}" if joined.endswith("`") and part.startswith("`") else part
+    first = _LINE_START.match(joined)
+    return joined if first is None else f"{first[0]}\\{joined[first.end() :]}"
 
 
-def code(text: str) -> str:
-    """One line as inline code, safe in a table cell; backticks inside make the delimiter longer."""
-    line = " ".join(clean(text).split()).replace("|", "\u2502") or " "
-    runs = [len(run) for run in re.findall(r"`+", line)]
-    ticks = "`" * (max(runs, default=0) + 1)
-    space = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{space}{line}{space}{ticks}"
+def _prose(text: str) -> str:
+    return "".join(_word(word) if not word.isspace() else word for word in re.split(r"(\s+)", text) if word)
+
+
+def _word(word: str) -> str:
+    if not _LIVE.search(word):
+        return _escape(word)
+    match = _CORE.fullmatch(word)
+    before, core, after = (match[1], match[2], match[3]) if match is not None else ("", word, "")
+    return _escape(before) + code(core) + _escape(after) if core else _escape(word)
+
+
+def _escape(text: str) -> str:
+    text = _ENTITY.sub("&amp;", text)
+    text = _ESCAPED.sub(lambda match: f"\\{match[0]}", text)
+    return text.replace("`", "&#96;").replace("<", "&lt;")
+
+
+def code(text: str, limit: int = _CODE_LIMIT) -> str:
+    """One line as inline code; backticks inside make the delimiter longer. In a table `table` sees to pipes."""
+    line = cut(clean(cut(text, limit * 2)), limit).replace("\n", "\\n").replace("\t", " ")
+    if not line.strip():
+        line = "(empty)" if not line else "(blank)"
+    longest = max((len(run) for run in _TICKS.findall(line)), default=0)
+    ticks = "`" * (longest + 1)
+    # Markdown takes one blank off each side of a span that has both.
+    padded = line[0] in "` " or line[-1] in "` "
+    return f"{ticks} {line} {ticks}" if padded else f"{ticks}{line}{ticks}"
 
 
 def fence(text: str, language: str = "") -> str:
@@ -60,16 +108,57 @@ def fence(text: str, language: str = "") -> str:
     return f"{ticks}{language}\n{body}\n{ticks}"
 
 
-def details(summary: str, body: str, *, open_: bool = False) -> str:
-    """A part that can be folded; `summary` is Markdown without links."""
-    return f"<details{' open' if open_ else ''}><summary>{summary}</summary>\n\n{body}\n\n</details>"
+def html_code(text: str, limit: int = _CODE_LIMIT) -> str:
+    """One line as code inside our own HTML, where Markdown's escapes mean nothing and GitHub mentions nobody."""
+    line = " ".join(cut(clean(cut(text, limit * 2)), limit).split())
+    return f"<code>{html.escape(line)}</code>"
+
+
+def details(summary: str, body: str, *, opened: bool = False) -> str:
+    """A part that can be folded; `summary` is HTML of ours."""
+    return f"<details{' open' if opened else ''}><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def caution(lines: Sequence[str]) -> str:
+    """A red block; the lines are Markdown already."""
+    return _alert("CAUTION", lines)
+
+
+def warning(lines: Sequence[str]) -> str:
+    """A yellow block; the lines are Markdown already."""
+    return _alert("WARNING", lines)
+
+
+def _alert(kind: str, lines: Sequence[str]) -> str:
+    # A line of a block that ends in two blanks is a line of its own.
+    return "\n".join([f"> [!{kind}]", *(f"> {line}  " for line in lines)]).rstrip() if lines else ""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already."""
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    lines += ["| " + " | ".join(cell.replace("\n", " ") for cell in row) + " |" for row in rows]
+    """A table of cells that are Markdown already; empty without rows."""
+    if not rows:
+        return ""
+    lines = [_row(header), "|" + " --- |" * len(header), *(_row(row) for row in rows)]
     return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    # GitHub splits a row at pipes before it looks for code, and takes the backslash off again.
+    return "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in cells) + " |"
+
+
+def bullets(items: Sequence[str], most: int) -> str:
+    """A list of items that are Markdown already, with a line for those beyond the limit."""
+    lines = [f"- {item}" for item in items[:most]]
+    if len(items) > most:
+        lines.append(f"- and {len(items) - most:,} more")
+    return "\n".join(lines)
+
+
+def names(items: Sequence[str], most: int) -> str:
+    """Texts as code, separated by commas, with the number of those beyond the limit."""
+    shown = ", ".join(code(item) for item in items[:most])
+    return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown
 
 
 def size(text: str) -> int:
@@ -77,64 +166,18 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a document in several lengths, the longest first; an empty last one may be left out."""
+def title(text: str, limit: int = 250) -> str:
+    """One line without Markdown for a title, within so many bytes; nobody is mentioned and nothing referred to.
 
-    versions: tuple[str, ...]
-
-
-def fit(sections: Sequence[Section], limit: int) -> str:
-    """The longest document within the limit: the last sections are shortened first, step by step.
-
-    The first version that fits of every section is taken; if even the shortest do not fit, the document ends early
-    with a sentence that says so.
+    A pull request's title becomes the subject of a squashed commit, where mentions and references act.
     """
-    chosen = [0] * len(sections)
-    while size(_join(sections, chosen)) > limit:
-        index = next(
-            (i for i in reversed(range(len(sections))) if chosen[i] + 1 < len(sections[i].versions)), None
-        )
-        if index is None:
-            return _cut(_join(sections, chosen), limit)
-        chosen[index] += 1
-    return _join(sections, chosen)
+    line = " ".join(clean(cut(text, 4 * limit)).replace("`", "").split())
+    line = _TITLE_LIVE.sub(lambda match: _INERT[match[0][-1]].join([match[0][:-1], ""]), line)
+    if size(line) <= limit:
+        return line
+    return line.encode()[: limit - 3].decode("utf-8", "ignore").rstrip() + "…"
 
 
-def shorten(text: str, limit: int) -> str:
-    """The text if it fits, else its beginning and a sentence with what was left out."""
-    if size(text) <= limit:
-        return text
-    note = "\n… {} bytes more are on the promotion's page."
-    kept = text.encode("utf-8", "surrogatepass")[: limit - len(note) - 20].decode("utf-8", "ignore")
-    kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
-    return kept + note.format(size(text) - size(kept))
-
-
-def _join(sections: Sequence[Section], chosen: Sequence[int]) -> str:
-    parts = (section.versions[index] for section, index in zip(sections, chosen, strict=True))
-    return "\n\n".join(part for part in parts if part)
-
-
-def _cut(text: str, limit: int) -> str:
-    note = "\n\nThis is too long for GitHub; the rest is on the promotion's page."
-    room = limit - size(note)
-    kept = text.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore")
-    blocks = kept.split("\n\n")
-    # A cut inside a fence or a fold would swallow what follows, so only whole, balanced blocks stay.
-    while blocks and not _balanced("\n\n".join(blocks)):
-        blocks.pop()
-    return "\n\n".join(blocks) + note
-
-
-def _balanced(text: str) -> bool:
-    opened = ""
-    for line in text.split("\n"):
-        match = re.match(r"(`{3,}|~{3,})", line)
-        if match is None:
-            continue
-        if not opened:
-            opened = match[1]
-        elif line.strip() == opened:
-            opened = ""
-    return not opened and text.count("<details") == text.count("</details>")
+_TITLE_LIVE = re.compile(r"@(?=\w)|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
+_INERT = {"@": "＠", "#": "＃", "-": "‑"}
+"""Characters that look alike and mean nothing to GitHub."""

@@ -47,7 +47,7 @@ from bot.domain.promotion import Promotion, State
 from bot.payloads import SENDERS
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store
-from bot.reports.comments import render_explain, render_help, render_status
+from bot.reports.answers import render_explain, render_help, render_status
 from bot.workflow.reporting import Reporter
 from bot.workflow.stages import StageLooker
 

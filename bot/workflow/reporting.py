@@ -53,7 +53,6 @@ class Reporter:
     ) -> PromotionView:
         """Everything that is said about a Promotion."""
         record = await self.store.get_stage(promotion.project, promotion.stage)
-        present = await self._present(record, promotion)
         runs = (
             await self.store.list_steps(promotion.id)
             if promotion.merge_commit or promotion.state.ended
@@ -65,7 +64,8 @@ class Reporter:
             now=self.clock.now(),
             gates=seen.gates,
             tally=seen.tally,
-            current=present[0] if present is not None else None,
+            approvals=seen.policy.approvals,
+            current=await self._former(record, promotion),
             stages=await self._stages(promotion),
             waiting=waiting,
             page=f"{self.page}/promotions/{promotion.id}" if self.page else "",
@@ -212,6 +212,16 @@ class Reporter:
                 )
             )
         return tuple(lines)
+
+    async def _former(self, record: StageRecord, promotion: Promotion) -> Freight | None:
+        """The Freight that the Stage has, or had before this Promotion brought its own."""
+        history = record.history
+        since = record.since
+        if promotion.state is State.SUCCEEDED and since is not None and since >= promotion.created_at:
+            history = history[1:]
+        name = history[0].items.get(promotion.freight.origin) if history else None
+        found = await self.store.get_freight(record.project, name) if name is not None else None
+        return found[0] if found is not None else None
 
     async def _present(
         self, record: StageRecord, promotion: Promotion

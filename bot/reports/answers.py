@@ -1,0 +1,88 @@
+"""Answers to commands: the decision tree, what runs where, and the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.domain.planning import Gate
+from bot.domain.view import PromotionView
+from bot.reports.body import render_problem, status_line
+from bot.reports.fitting import COMMENT_LIMIT, Section, fit
+from bot.reports.gates import gate_name, gate_state, missing, reviews, who_counts
+from bot.reports.markdown import code, plain, table
+from bot.reports.plans import apply_notes, apply_words
+from bot.reports.states import stages_table
+from bot.reports.steps import inside
+from bot.reports.wording import moment, plural
+
+_MOST_STAGES = 200
+
+
+def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
+    """The decision tree: the preview and every gate with its state, why, who counts, and what opens it when."""
+    promotion = view.promotion
+    goal = f"Freight {plain(promotion.freight.alias)} to {plain(promotion.project)}/{plain(promotion.stage)}"
+    sections = [Section((f"**{goal}**: {status_line(view)}",))]
+    if promotion.merge_commit is not None or promotion.state.ended:
+        sections.append(Section((plain(promotion.reason or view.waiting),)))
+    lines = [*_preview(view), *(line for gate in view.gates for line in _gate(gate, view)), *_last(view)]
+    # One list: a blank line between its items would part it, so it is one section, shortened from its end.
+    sections.append(Section(tuple("\n".join(lines[:most]) for most in (1000, 300, 100, 20))))
+    if view.preview is not None:
+        sections += [Section((render_problem(p, view.preview),)) for p in view.preview.problems[:10]]
+    return fit(sections, limit)
+
+
+def _preview(view: PromotionView) -> list[str]:
+    preview = view.preview
+    if preview is None:
+        return ["- ⏳ **Preview**: being made"]
+    made = f"made {moment(preview.made_at)}, digest {code(preview.digest)}"
+    if preview.is_red:
+        why = preview.held or f"{plural(len(preview.problems), 'problem')}, see below"
+        lines = [
+            f"- ❌ **Preview**: {plain(why)} ({made})",
+            "  - opens with: a mended branch or base, or `/plan`",
+        ]
+    else:
+        lines = [f"- ✅ **Preview**: nothing stands against it ({made})"]
+    for apply in preview.applies[:20]:
+        said = "; ".join([apply_words(apply), *apply_notes(apply)])
+        lines.append(f"  - Terraform in {code(inside(preview, apply.directory))}: {plain(said)}")
+    return lines
+
+
+def _gate(gate: Gate, view: PromotionView) -> list[str]:
+    lines = [
+        f"- {'✅' if gate.open else '⏳'} **{plain(gate_name(gate), 80)}**: {plain(gate_state(gate, view), 500)}"
+    ]
+    if gate.name == "approvals":
+        lines += [f"  - {line}" for line in reviews(view)]
+        who = who_counts(view)
+        if who:
+            lines.append(f"  - {who}")
+    if not gate.open:
+        when = f", by itself at {moment(gate.opens_at)}" if gate.opens_at is not None else ""
+        lines.append(f"  - opens with: {plain(missing(gate, view), 500)}{when}")
+    return lines
+
+
+def _last(view: PromotionView) -> list[str]:
+    if view.promotion.merge_commit is not None or view.promotion.state.ended:
+        return []
+    who = "Lockstep merges" if view.auto_merge else "a person merges"
+    return [f"- then {who}, and every gate is asked again before anything is applied"]
+
+
+def render_status(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
+    """What runs in which Stage, since when, and whether it is verified there."""
+    if not view.stages:
+        return "There are no Stages."
+    shown = tuple(stages_table(view.stages, most) for most in (_MOST_STAGES, 100, 50, 20))
+    return fit([Section(shown)], limit)
+
+
+def render_help(commands: Mapping[str, tuple[str, str]]) -> str:
+    """The table of commands."""
+    rows = [[code(usage), plain(what)] for usage, what in commands.values()]
+    return "A command is the first line of a new comment.\n\n" + table(["Comment", "What it does"], rows)
