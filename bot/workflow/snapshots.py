@@ -23,6 +23,7 @@ from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.tasks import TaskError, inflate_steps
+from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
 from bot.workflow.configuration import Configuration
 
@@ -74,7 +75,7 @@ class Gatherer:
         pull = await self._pull(promotion)
         people = await self.people_commits(promotion, pull) if pull is not None else ()
         tally = await self.tally(seen.policy, promotion, preview, pull)
-        gates = _gates(promotion, preview, tally, pull, record)
+        gates = (*self._windows(seen, promotion), *_gates(promotion, preview, tally, pull, record))
         return replace(
             seen,
             pull=pull,
@@ -84,6 +85,18 @@ class Gatherer:
             base_changed=base_changed,
             check_green=await self._check_green(promotion, pull, gates, seen.policy),
             retry_preview_at=_retry_at(preview),
+        )
+
+    def _windows(self, seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
+        """The gate of promotion windows, if any is meant for the Stage; a rollback passes them."""
+        windows = stage_windows(self.configuration.pipeline, seen.stage)
+        if not windows:
+            return ()
+        state = window_state(windows, seen.now)
+        if promotion.rollback:
+            return (Gate("window", True, "a rollback passes promotion windows"),)
+        return (
+            Gate("window", state.is_open, state.reason or "promotions are allowed now", state.changes_at),
         )
 
     async def _pull(self, promotion: Promotion) -> PullRequest | None:
