@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.domain.argocd import Application
 from bot.domain.urls import normalize_chart_url, normalize_git_url
-from bot.domain.values import Json, Value, reveal
+from bot.domain.values import Json, Value
 from bot.ports import TerminalError
 from bot.steps.options import Options, plain_text
 
@@ -63,21 +63,32 @@ def describe(source: SourceConfig) -> list[tuple[str, Value]]:
     return details
 
 
-def patch(application: Application, wanted: Sequence[SourceConfig]) -> list[Json]:
-    """The Application's sources with the updates in them; raises TerminalError if one fits no source."""
-    sources = [dict(raw) if isinstance(raw, dict) else {} for raw in application.raw_sources]
+def check_sources(application: Application, wanted: Sequence[SourceConfig]) -> None:
+    """Raises TerminalError if an update fits none of the Application's sources."""
+    sources = _raw(application)
     for update in wanted:
-        matching = [source for source in sources if _matches(source, update)]
-        if not matching:
+        if not any(_matches(source, update) for source in sources):
             known = ", ".join(str(source.get("repoURL")) for source in sources) or "none"
             name = f"{update.repo_url} {update.chart}".strip()
             raise TerminalError(
                 f"argocd-update: the Application {application.name} has no source {name} (sources: {known}); name one "
                 "of its own"
             )
-        for source in matching:
-            _update(source, update)
+
+
+def patch(application: Application, wanted: Sequence[SourceConfig]) -> list[Json]:
+    """The Application's sources with the updates in them; raises TerminalError if one fits no source."""
+    check_sources(application, wanted)
+    sources = _raw(application)
+    for update in wanted:
+        for source in sources:
+            if _matches(source, update):
+                _update(source, update)
     return list(sources)
+
+
+def _raw(application: Application) -> list[dict[str, Json]]:
+    return [dict(raw) if isinstance(raw, dict) else {} for raw in application.raw_sources]
 
 
 def _matches(source: dict[str, Json], update: SourceConfig) -> bool:
@@ -106,7 +117,7 @@ def _image(image: tuple[str, str, Value, Value]) -> str:
     """Kustomize's text for an image: `name=new:tag` or `name=new@digest`."""
     url, new_name, tag, digest = image
     name = f"{url}={new_name}" if new_name else url
-    if digest is not None and reveal(digest) != "":
+    if digest is not None and digest != "":
         return f"{name}@{plain_text(digest)}"
     return f"{name}:{plain_text(tag)}"
 

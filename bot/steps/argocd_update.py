@@ -19,7 +19,7 @@ from bot.domain.values import Value, is_tainted
 from bot.ports import ArgoCD, Git, SyncRefused, TerminalError
 from bot.steps.argocd_apps import AppConfig, application_key, find_apps, parse_apps, why_unauthorized
 from bot.steps.argocd_release import Released, acceptable_revisions, find_released
-from bot.steps.argocd_sources import SourceConfig, describe, parse_sources, patch
+from bot.steps.argocd_sources import SourceConfig, check_sources, describe, parse_sources, patch
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.options import Options
@@ -80,7 +80,7 @@ class ArgoCDUpdate:
                 reason = why_unauthorized(application, context)
                 if reason:
                     return failed(context.alias, f"argocd-update: {reason}")
-                patch(application, target.sources)
+                check_sources(application, target.sources)
                 output.append(_named(application))
             details.append(("application", target.app.address))
             for source in target.sources:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from bot.domain.values import Json, Sensitive, Text, Unknown, Value, find_sensitive, is_tainted
 from bot.ports import TerminalError
 from bot.steps.contract import StepContext
+from bot.steps.options import open_value
 
 
 def file_value(value: Value, context: StepContext, where: str) -> Json:
@@ -29,8 +30,8 @@ def _open(value: Value, context: StepContext) -> Json:
             return context.tree.sentinels.write(value)
         case Text():
             return context.tree.sentinels.write_text(value)
-        case Sensitive(value=inner):
-            return inner
+        case Sensitive():
+            return open_value(value)
         case list():
             return [_open(item, context) for item in value]
         case dict():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.domain.values import Sensitive, Text, Unknown, Value, find_sensitive, is_tainted, reveal
+from bot.domain.values import Json, Sensitive, Text, Unknown, Value, find_sensitive, is_tainted, reveal
 from bot.ports import TerminalError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
@@ -92,7 +92,8 @@ class Options:
     def part(self, name: str) -> Options:
         """A mapping inside, empty if absent."""
         value = self.values.get(name)
-        self._refuse_unknown(name, value)
+        if isinstance(value, Unknown | Text):
+            self._refuse_unknown(name, value)
         return Options(f"{self.where}: {name}", value if isinstance(value, dict) else {})
 
     def _list(self, name: str) -> list[Value]:
@@ -125,9 +126,40 @@ def known_text(value: Value, where: str) -> str:
     return value if isinstance(value, str) else plain_text(value)
 
 
+def open_value(value: Value) -> Json:
+    """The plain value with its secrets opened, for the world's use.
+
+    Raises TerminalError for a secret of which only the name is left, as in what was stored, and for what is unknown.
+    """
+    emptied = sorted(set(_emptied(value)))
+    if emptied:
+        raise TerminalError(
+            f"the secret {', '.join(emptied)} is not at hand in this pass, only its name was kept; the step that reads "
+            "it must run again"
+        )
+    try:
+        return reveal(value)
+    except ValueError as error:
+        raise TerminalError(f"{error}; it cannot be used before it is") from error
+
+
+def _emptied(value: Value) -> list[str]:
+    match value:
+        case Sensitive(name=name, value=None):
+            return [name]
+        case Text(parts=parts):
+            return [name for part in parts for name in _emptied(part)]
+        case list():
+            return [name for item in value for name in _emptied(item)]
+        case dict():
+            return [name for item in value.values() for name in _emptied(item)]
+        case _:
+            return []
+
+
 def plain_text(value: Value) -> str:
-    """A scalar as Kargo's templates print it: JSON words for booleans, no needless fraction."""
-    plain = reveal(value)
+    """A scalar as Kargo's templates print it, secrets opened: JSON words for booleans, no needless fraction."""
+    plain = open_value(value)
     if isinstance(plain, bool):
         return "true" if plain else "false"
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < 1e21:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.domain.values import Sensitive, Text, Unknown, Value, find_sensitive, is_tainted, reveal
+from bot.domain.values import Sensitive, Text, Unknown, Value, find_sensitive, is_tainted
 from bot.editors.errors import EditError
 from bot.editors.json import parse_json
 from bot.expressions.errors import ExpressionError
 from bot.expressions.operands import Operand, Struct
 from bot.ports import HttpRequest, HttpResponse, TerminalError
 from bot.steps.marks import show_scalar
-from bot.steps.options import Options, plain_text
+from bot.steps.options import Options, open_value, plain_text
 from bot.steps.parsing import parse_yaml
 
 _SHOWN_BODY = 300
@@ -88,7 +88,7 @@ def _pairs(options: Options, name: str) -> tuple[tuple[str, Value], ...]:
 
 def body_text(body: Value) -> str:
     """A body as it is sent: lists and mappings as JSON."""
-    plain = reveal(body)
+    plain = open_value(body)
     return json.dumps(plain) if isinstance(plain, list | dict) else plain_text(plain)
 
 

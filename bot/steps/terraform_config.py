@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.domain.values import Value, find_sensitive, is_tainted, reveal
+from bot.domain.values import Value, find_sensitive, is_tainted
 from bot.ports import TerminalError
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext
-from bot.steps.options import Options, plain_text
+from bot.steps.options import Options, open_value, plain_text
 from bot.steps.worktree import Checkout, clean_path, inside_path
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -67,7 +67,12 @@ def parse_terraform(step: str, given: Given) -> TerraformConfig:
         name = item.address("name")
         if not _NAME.fullmatch(name):
             raise TerminalError(f"{step}: env {name!r} is no name of an environment variable")
-        environment.append((name, item.value("value")))
+        value = item.value("value")
+        if value is None:
+            raise TerminalError(
+                f"{step}: env {name} has no value; the secret, or the key of it, that its expression names is not there"
+            )
+        environment.append((name, value))
     return TerraformConfig(directory, tuple(variables), tuple(files), tuple(environment))
 
 
@@ -86,7 +91,7 @@ def find_site(step: str, config: TerraformConfig, context: StepContext) -> Site:
 
 def argument(value: Value) -> str:
     """A variable's value as Terraform reads it on its command line: lists and objects as JSON."""
-    plain = reveal(value)
+    plain = open_value(value)
     return json.dumps(plain) if isinstance(plain, list | dict) or plain is None else plain_text(plain)
 
 

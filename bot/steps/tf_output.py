@@ -15,7 +15,7 @@ from bot.domain.plan_compare import fits
 from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import ApplyKind, ApplyRecord, FrozenRecord, StepClass, StepKind
 from bot.domain.terraform import Output, Outputs
-from bot.domain.values import Json, Sensitive, Unknown, Value, reveal, show
+from bot.domain.values import Sensitive, Unknown, Value, reveal, show
 from bot.ports import AppliedState, Git, TerminalError, Terraform, Vault
 from bot.ports.store import PlanStore
 from bot.steps.contract import Config as Given
@@ -92,7 +92,9 @@ class TfOutput:
                 if isinstance(read, StepResult):
                     return read
                 shown = read
-                record = FrozenRecord(f"outputs of {wanted.terraform.directory}", self._fingerprint(read))
+                record = FrozenRecord(
+                    f"outputs of {wanted.terraform.directory}", self._fingerprint(wanted, read)
+                )
         return await self._answer(wanted, shown, context, record)
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
@@ -203,15 +205,15 @@ class TfOutput:
                     f"output {name}: approved as {_short(expected)}, now {_short(actual[name])}"
                 )
         differences += [f"output {name} is new" for name in actual if name not in approved.output]
-        digest = self._fingerprint(read)[:DIGEST_LENGTH]
+        digest = self._fingerprint(wanted, read)[:DIGEST_LENGTH]
         if not differences or digest in context.promotion.accepted:
             return None
         where = wanted.terraform.directory
         return Stop(f"the outputs of {where} are not what was approved", digest, tuple(differences))
 
-    def _fingerprint(self, shown: Mapping[str, Shown]) -> str:
-        values: Json = {name: reveal(item.value) for name, item in shown.items()}
-        return self.vault.digest(canonical(values))
+    def _fingerprint(self, wanted: Config, shown: Mapping[str, Shown]) -> str:
+        """A fingerprint of what is put out: the same whether it was recorded or read from the state."""
+        return self.vault.digest(canonical(reveal(_output(wanted, shown))))
 
 
 def _recorded(

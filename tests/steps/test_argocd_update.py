@@ -77,6 +77,16 @@ async def test_changing_a_source_is_not_quiet(bench: Bench, step: ArgoCDUpdate) 
     assert not result.record.quiet
 
 
+async def test_an_image_that_is_not_known_yet_is_shown(bench: Bench, step: ArgoCDUpdate) -> None:
+    tag = Unknown("known after apply: tag")
+    images: Value = [{"repoURL": "ghcr.io/acme/app", "tag": tag}]
+    result = await bench.preview(step, sync(bench, kustomize={"images": images}))
+    assert isinstance(result.record, EffectRecord)
+    assert ("image ghcr.io/acme/app", tag) in result.record.details
+    with pytest.raises(TerminalError, match="not known"):
+        await bench.fulfil(step, sync(bench, kustomize={"images": images}))
+
+
 async def test_an_application_that_does_not_allow_the_stage_fails_the_preview(bench: Bench) -> None:
     bench.argocd.add("otel-dev", bench.url, {"kargo.akuity.io/authorized-stage": "acme:prod"})
     step = ArgoCDUpdate(bench.argocd, bench.git)

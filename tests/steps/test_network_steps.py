@@ -147,6 +147,13 @@ async def test_an_act_that_does_not_answer_as_wanted_fails(bench: Bench, http: F
     assert result.status is StepStatus.FAILED
 
 
+async def test_a_secret_of_which_only_the_name_is_left_is_not_sent(bench: Bench, http: FakeHttp) -> None:
+    header: Value = {"name": "Authorization", "value": Text(("Bearer ", Sensitive("token", None)))}
+    with pytest.raises(TerminalError, match="the secret token is not at hand"):
+        await bench.fulfil(step_of(bench, http), {**POST, "headers": [header]})
+    assert http.sent == []
+
+
 async def test_a_secret_that_the_server_echoes_is_masked(bench: Bench, http: FakeHttp) -> None:
     http.answer("POST", API, 400, "no such token: hunter2", "text/plain")
     result = await bench.fulfil(step_of(bench, http), POST)
