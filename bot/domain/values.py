@@ -107,6 +107,36 @@ def reveal(value: Value) -> Json:
             return value
 
 
+def empty_secrets(value: Value) -> Value:
+    """The value as it may be stored: of every secret only the name is left."""
+    match value:
+        case Sensitive(name=name):
+            return Sensitive(name, None)
+        case Text(parts=parts):
+            return Text(tuple(Sensitive(p.name, None) if isinstance(p, Sensitive) else p for p in parts))
+        case list():
+            return [empty_secrets(item) for item in value]
+        case dict():
+            return {key: empty_secrets(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def has_empty_secret(value: Value) -> bool:
+    """Whether it holds a secret of which only the name was kept, so that it must be read anew to be used."""
+    match value:
+        case Sensitive(value=inner):
+            return inner is None
+        case Text(parts=parts):
+            return any(isinstance(part, Sensitive) and part.value is None for part in parts)
+        case list():
+            return any(has_empty_secret(item) for item in value)
+        case dict():
+            return any(has_empty_secret(item) for item in value.values())
+        case _:
+            return False
+
+
 def show(value: Value) -> Json:
     """The value as a person may see it: every mark replaced by its bracketed text."""
     match value:

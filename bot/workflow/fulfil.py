@@ -17,7 +17,8 @@ from bot.domain.files import Change, CommitId
 from bot.domain.model import ReviewPolicy, Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
 from bot.domain.review import CommitRecord, Pin, Preview, PublishRecord, StepClass, StepReport
-from bot.domain.values import Value
+from bot.domain.storing import storable_run
+from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
 from bot.steps.contract import Step as StepRunner
 from bot.steps.contract import StepContext, StepResult
@@ -26,6 +27,7 @@ from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
 
 _KEPT = (StepClass.INFRA, StepClass.ACT, StepClass.PUBLISH, StepClass.NOTE, StepClass.WAIT, StepClass.READ)
+_ASKED_AGAIN = (StepClass.INFRA, StepClass.READ, StepClass.PURE)
 _BAD = (StepStatus.FAILED, StepStatus.ERRORED, StepStatus.ABORTED)
 _ERROR_PAUSE = 5.0
 
@@ -136,6 +138,9 @@ class _Walk:
         """The report of a step of the prepared zone, its bytes restored where they are not in the merge."""
         if approved.index >= self.task.preview.split.cut or step.uses == "git-clone":
             return None
+        if approved.step_class in _ASKED_AGAIN and has_empty_secret(dict(approved.output)):
+            # Secrets are never stored, so the step that reads one is the only place to have it from.
+            return None
         match approved.step_class:
             case StepClass.COMMIT if not self._is_public(approved):
                 return None
@@ -179,6 +184,8 @@ class _Walk:
         if run.finished_at is None or run.status not in (StepStatus.SUCCEEDED, StepStatus.SKIPPED, *_BAD):
             return False
         if approved.step_class not in _KEPT or step.uses == "git-clone" or approved.wrote:
+            return False
+        if has_empty_secret(dict(run.output)):
             return False
         handler = "failure(" in step.condition or "always(" in step.condition
         same_attempt = run.attempt == self.task.promotion.attempt
@@ -346,7 +353,7 @@ class _Walk:
         )
 
     async def _finish(self, run: StepRun) -> None:
-        finished = replace(run, finished_at=self.fulfiller.clock.now())
+        finished = storable_run(replace(run, finished_at=self.fulfiller.clock.now()))
         self.runs[run.alias] = finished
         await self.fulfiller.store.finish_step(self.task.promotion.id, finished)
 

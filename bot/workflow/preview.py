@@ -24,6 +24,7 @@ from bot.domain.review import (
     StepReport,
 )
 from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, split_task
+from bot.domain.storing import storable_preview
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import Clock, Git, TerminalError, TransientError, Vault
 from bot.steps.contract import Step as StepRunner
@@ -59,7 +60,10 @@ class Previewer:
     async def preview(
         self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator, base: Base | None = None
     ) -> Preview:
-        """Walk the whole task; raises TerminalError if it has no place for its pull request."""
+        """Walk the whole task; raises TerminalError if it has no place for its pull request.
+
+        The answer may be stored: of secrets it holds the names.
+        """
         sentinels = Sentinels(self.vault.digest(promotion.id.encode())[:8])
         walk = _Walk(self, promotion, policy, evaluator, WorkTree(self.git, sentinels), base)
         await walk.run()
@@ -96,7 +100,9 @@ class Previewer:
             pins=pins,
             held=held,
         )
-        return replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
+        return storable_preview(
+            replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
+        )
 
     async def _tip(self, walk: _Walk, place: Place, pins: tuple[Pin, ...]) -> CommitId:
         if walk.base is not None:
