@@ -4,7 +4,8 @@ A Secret is put together key by key from three places; a later one wins:
 
 1. the document in the pipeline (`data` in base64, overridden by `stringData`, as Kubernetes does);
 2. a file `DIRECTORY/PROJECT/NAME/KEY`, as mounted by Kubernetes or Docker; one line break at its end is dropped;
-3. an environment variable `LOCKSTEP_SECRET_PROJECT_NAME_KEY`, in capitals, every other character as `_`.
+3. an environment variable `LOCKSTEP_SECRET_PROJECT_NAME_KEY`, in capitals, every other character as `_`; a key that
+   has lower-case letters is taken as it is spelled (`LOCKSTEP_SECRET_ACME_AWS_accessKeyID`).
 
 So the document can stand in Git with nothing but its labels and `repoURL`, and the password comes from elsewhere.
 A ConfigMap is its document alone.
@@ -190,7 +191,7 @@ class SecretStore:
         for variable, value in self._environment.items():
             rest = variable.removeprefix(prefix)
             if rest and rest != variable and not variable.startswith(longer or ("\0",)):
-                values[spelled.get(rest, rest.lower())] = value
+                values[spelled.get(rest, rest.lower()) if rest == rest.upper() else rest] = value
         return values
 
 

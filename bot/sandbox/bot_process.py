@@ -130,6 +130,7 @@ class BotProcess:
         }
         for name, values in demo.secrets.items():
             for key, value in values.items():
-                variable = f"LOCKSTEP_SECRET_ACME_{name}_{key}".upper().replace("-", "_")
-                environment[variable] = value
+                # Keys with lower-case letters are taken as they are spelled.
+                prefix = f"LOCKSTEP_SECRET_ACME_{name}_".upper().replace("-", "_")
+                environment[f"{prefix}{key}"] = value
         return environment | dict(self.extra)

@@ -64,6 +64,7 @@ def test_a_file_wins_over_the_document_and_the_environment_over_both(tmp_path: P
             "LOCKSTEP_SECRET_SHOP_DB_REPOURL": "https://git.example/x",
             "LOCKSTEP_SECRET_SHOP_DB_CACERT": "y",
             "LOCKSTEP_SECRET_SHOP_DB_EXTRA": "z",
+            "LOCKSTEP_SECRET_SHOP_DB_accessKeyID": "k",
             "PATH": "/bin",
         },
     )
@@ -73,6 +74,7 @@ def test_a_file_wins_over_the_document_and_the_environment_over_both(tmp_path: P
         "repoURL": "https://git.example/x",
         "caCert": "y",
         "extra": "z",
+        "accessKeyID": "k",
     }
 
 
