@@ -138,6 +138,8 @@ class Store:
 
     def change(self, record: R, **changes: Any) -> R:
         """Write the changed fields of a stored record and return the changed record."""
+        if not changes:
+            return record
         table = self._tables[type(record)]
         listed = ", ".join(f'"{name}" = ?' for name in changes)
         values = [table.encode(name, value) for name, value in changes.items()]

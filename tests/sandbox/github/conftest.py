@@ -50,6 +50,7 @@ EVENTS = (
     "deployment_status",
     "status",
 )
+REPOSITORY = "acme/shop"
 FILES = {"README.md": b"# shop\n", "env/dev/values.yaml": b"image:\n  tag: 1.0.0\n"}
 
 

@@ -40,7 +40,7 @@ async def test_a_jwt_of_another_key_is_refused(github: Stage) -> None:
     claims = {"iat": now, "exp": now + 60, "iss": str(github.credentials.app_id)}
     app = Caller(github.base, jwt.encode(claims, key, algorithm="RS256"), contract())
     assert (await app("GET", "/app")).status_code == 401
-    unsigned = Caller(github.base, jwt.encode(claims, None, algorithm="none"), contract())
+    unsigned = Caller(github.base, jwt.encode(claims, "", algorithm="none"), contract())
     assert (await unsigned("GET", "/app")).status_code == 401
 
 
