@@ -28,8 +28,8 @@ from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
 from bot.domain.events import AppIdentity
 from bot.domain.model import Pipeline
-from bot.domain.problems import ConfigProblem
-from bot.pipeline import STEP_SCHEMAS, load_pipeline
+from bot.domain.problems import ConfigProblem, sort_problems
+from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError
 from bot.settings import Settings
 from bot.steps import build_steps
@@ -74,7 +74,7 @@ class Lockstep:
 def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has."""
     loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
-    return loaded.pipeline, loaded.problems
+    return loaded.pipeline, sort_problems([*loaded.problems, *find_not_carried_out(loaded.pipeline)])
 
 
 @asynccontextmanager

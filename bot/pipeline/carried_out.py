@@ -1,0 +1,104 @@
+"""What is loaded but cannot be carried out: an error on every Stage that would need it, never silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bot.domain.model import ImageSubscription, Pipeline, ReviewPolicy, Stage, Warehouse
+from bot.domain.patterns import matches_selector
+from bot.domain.problems import ConfigProblem, Severity, sort_problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    key: str
+    message: str
+
+
+def find_not_carried_out(pipeline: Pipeline) -> tuple[ConfigProblem, ...]:
+    """The problems of a pipeline that has loaded; an error stops the Stages that it names, and no others."""
+    found: list[ConfigProblem] = []
+    for (project, name), stage in pipeline.stages.items():
+        for finding in _of_stage(stage, pipeline):
+            source = stage.metadata.source
+            found.append(
+                ConfigProblem(
+                    source.path, source.line, finding.key, finding.message, stage=name, project=project
+                )
+            )
+    found += _of_projects(pipeline)
+    return sort_problems(found)
+
+
+def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
+    if stage.verification is not None:
+        yield _Finding(
+            "spec.verification",
+            "verification by analysis is not carried out yet; without it Freight counts as verified when every step "
+            "has succeeded, argocd-update's wait for health included",
+        )
+    yield from _of_warehouses(stage, pipeline.warehouses)
+    policy = _policy_of(stage, pipeline)
+    if policy is not None:
+        yield from _of_policy(policy)
+
+
+def _of_warehouses(stage: Stage, warehouses: Mapping[tuple[str, str], Warehouse]) -> Iterator[_Finding]:
+    for request in stage.requested_freight:
+        warehouse = warehouses.get((stage.metadata.namespace, request.origin.name))
+        for subscription in warehouse.subscriptions if warehouse is not None else ():
+            if not isinstance(subscription, ImageSubscription):
+                kind = type(subscription).__name__.removesuffix("Subscription").lower()
+                yield _Finding(
+                    "spec.requestedFreight",
+                    f"the Warehouse {request.origin.name} has a {kind} subscription, and only images are discovered yet",
+                )
+
+
+def _policy_of(stage: Stage, pipeline: Pipeline) -> ReviewPolicy | None:
+    metadata = stage.metadata
+    return next(
+        (
+            policy
+            for policy in pipeline.review_policies
+            if policy.metadata.namespace in ("", metadata.namespace)
+            and matches_selector(policy.selector, metadata.name, metadata.labels)
+        ),
+        None,
+    )
+
+
+def _of_policy(policy: ReviewPolicy) -> Iterator[_Finding]:
+    name = policy.metadata.name
+    if policy.apply != "AfterMerge":
+        yield _Finding(
+            "spec", f"the ReviewPolicy {name} asks for apply: {policy.apply}, which is not carried out yet"
+        )
+    if policy.write_back != "Push":
+        yield _Finding(
+            "spec",
+            f"the ReviewPolicy {name} asks for writeBack: {policy.write_back}, which is not carried out yet",
+        )
+    if policy.rollback_infra != "WithFreight":
+        yield _Finding(
+            "spec",
+            f"the ReviewPolicy {name} asks for rollback.infra: {policy.rollback_infra}, not carried out yet",
+        )
+
+
+def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
+    """What leaves every Stage working, but does not happen: warnings."""
+    for config in pipeline.project_configs.values():
+        source = config.metadata.source
+        if config.webhook_receivers:
+            message = "receivers are not served yet; a registry's notifications go to /hooks/distribution"
+            yield ConfigProblem(source.path, source.line, "spec.webhookReceivers", message, Severity.WARNING)
+        if any(policy.auto_rollback for policy in config.promotion_policies):
+            message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
+            yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)
+    for policy in pipeline.review_policies:
+        if policy.drift_schedule:
+            source = policy.metadata.source
+            message = "drift is not looked for yet"
+            yield ConfigProblem(source.path, source.line, "spec.drift", message, Severity.WARNING)

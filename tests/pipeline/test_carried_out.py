@@ -1,0 +1,96 @@
+"""What cannot be carried out is said on the Stages that need it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.domain.freight import FreightOrigin
+from bot.domain.model import (
+    FreightRequest,
+    FreightSources,
+    GitSubscription,
+    ImageSubscription,
+    Metadata,
+    Pipeline,
+    ProjectConfig,
+    ReviewPolicy,
+    Selector,
+    Source,
+    Stage,
+    Verification,
+    Warehouse,
+    WebhookReceiver,
+)
+from bot.domain.problems import Severity
+from bot.pipeline import find_not_carried_out
+
+DEV = Stage(
+    Metadata("dev", "shop", source=Source("stages.yaml", 3)),
+    (FreightRequest(FreightOrigin("apps"), FreightSources(direct=True)),),
+)
+IMAGES = Warehouse(Metadata("apps", "shop"), (ImageSubscription("reg.example/app"),))
+PROD = replace(DEV, metadata=Metadata("prod", "shop"))
+GOOD = Pipeline(
+    stages={("shop", "dev"): DEV, ("shop", "prod"): PROD},
+    warehouses={("shop", "apps"): IMAGES},
+    review_policies=(ReviewPolicy(Metadata("all")),),
+)
+
+
+def test_a_pipeline_of_images_is_carried_out() -> None:
+    assert find_not_carried_out(GOOD) == ()
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "says"),
+    [
+        pytest.param(
+            replace(GOOD, stages={("shop", "dev"): replace(DEV, verification=Verification())}),
+            "verification",
+            id="an analysis",
+        ),
+        pytest.param(
+            replace(
+                GOOD,
+                warehouses={
+                    ("shop", "apps"): replace(
+                        IMAGES, subscriptions=(GitSubscription("https://git.example/x"),)
+                    )
+                },
+                stages={("shop", "dev"): DEV},
+            ),
+            "git subscription",
+            id="a git subscription",
+        ),
+        pytest.param(
+            replace(
+                GOOD,
+                review_policies=(ReviewPolicy(Metadata("early"), Selector(name="dev"), apply="BeforeMerge"),),
+            ),
+            "BeforeMerge",
+            id="apply before the merge, where the policy selects the Stage",
+        ),
+        pytest.param(
+            replace(
+                GOOD,
+                review_policies=(ReviewPolicy(Metadata("b"), Selector("dev"), write_back="PullRequest"),),
+            ),
+            "writeBack",
+            id="write-back by pull request",
+        ),
+    ],
+)
+def test_a_stage_that_needs_more_has_an_error(pipeline: Pipeline, says: str) -> None:
+    (problem,) = find_not_carried_out(pipeline)
+    assert says in problem.message
+    assert (problem.severity, problem.project, problem.stage) == (Severity.ERROR, "shop", "dev")
+    assert (problem.path, problem.line) == ("stages.yaml", 3)
+
+
+def test_what_does_not_stop_a_stage_is_a_warning() -> None:
+    config = ProjectConfig(Metadata("shop", "shop"), webhook_receivers=(WebhookReceiver("r", "github", "s"),))
+    (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
+    assert problem.severity is Severity.WARNING
+    assert problem.stage == ""
