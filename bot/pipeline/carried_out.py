@@ -52,7 +52,7 @@ def _of_warehouses(stage: Stage, warehouses: Mapping[tuple[str, str], Warehouse]
                 kind = type(subscription).__name__.removesuffix("Subscription").lower()
                 yield _Finding(
                     "spec.requestedFreight",
-                    f"the Warehouse {request.origin.name} has a {kind} subscription, and only images are discovered yet",
+                    f"the Warehouse {request.origin.name} has a {kind} subscription; only images are discovered yet",
                 )
 
 
