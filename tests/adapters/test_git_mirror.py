@@ -538,9 +538,13 @@ async def test_locks_of_a_killed_fetch_do_not_stand_in_the_way(
     await mirror.fetch(url)
     (mirror_path(tmp_path) / "refs/heads").mkdir(parents=True, exist_ok=True)
     (mirror_path(tmp_path) / "refs/heads/main.lock").touch()
+    (mirror_path(tmp_path) / "refs/heads/other.lock").touch()
+    unpushed = await mirror.write_tree(url, None, {"new": File(b"not pushed yet")})
     head = commit_files(repository, "main", {"a": "2"})
+    commit_files(repository, "other", {"a": "3"})
     await mirror.fetch(url)
     assert await mirror.resolve(url, "main") == head
+    assert set(await mirror.list_files(url, unpushed)) == {"new"}, "what is only here is not lost"
 
 
 async def test_what_a_killed_first_fetch_left_is_cleared(
@@ -634,3 +638,29 @@ async def test_a_first_fetch_that_was_killed_is_made_again(
         with contextlib.suppress(OSError):
             if url.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", [".git", "..", ".GIT"])
+async def test_a_tree_that_could_do_harm_is_not_fetched(
+    server: GitServer, mirror: GitMirror, name: str
+) -> None:
+    repository = server.repository()
+    blob = git(repository, "hash-object", "-w", "--stdin", stdin="x")
+    inner = git(repository, "mktree", stdin=f"100644 blob {blob}\tconfig\n")
+    tree = git(repository, "mktree", stdin=f"040000 tree {inner}\t{name}\n")
+    git(repository, "update-ref", "refs/heads/main", git(repository, "commit-tree", tree, stdin="m"))
+    with pytest.raises(TerminalError, match="fetching"):
+        await mirror.fetch(server.address())
+
+
+async def test_pushes_and_fetches_at_the_same_time(server: GitServer, mirror: GitMirror) -> None:
+    base = CommitId(commit_files(server.repository(), "main", {"a": "1"}))
+    url = server.address()
+    await mirror.fetch(url)
+
+    async def push(number: int) -> None:
+        made = await new_commit(mirror, url, base, b"%d" % number)
+        assert await mirror.push(url, made, f"topic/{number}", expected=None) == Pushed()
+        assert await mirror.resolve(url, f"topic/{number}") == made
+
+    await asyncio.gather(*(push(number) for number in range(6)), *(mirror.fetch(url) for _ in range(6)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import signal
@@ -237,6 +238,16 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+def group_members(leader: int) -> list[int]:
+    """Living processes of a group."""
+    members = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if name.isdigit() and os.getpgid(int(name)) == leader and not is_gone(int(name)):
+                members.append(int(name))
+    return members
+
+
 BOT = """
 import asyncio, sys
 from pathlib import Path
@@ -298,6 +309,29 @@ async def test_a_state_in_the_tree_outlives_a_killed_bot(tmp_path: Path) -> None
     with pytest.raises(TerminalError, match="is kept in"):
         await make_runner(tmp_path).plan(make_run({"main.tf": SLOW}))
     assert len(list((tmp_path / "data/rescued").iterdir())) == 1
+
+
+async def test_a_sweep_clears_what_a_killed_bot_left(tmp_path: Path, states: StateServer) -> None:
+    bot = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", textwrap.dedent(BOT), str(tmp_path), "", SLOW, cwd=os.getcwd()
+    )
+    await until(lambda: bool(list((tmp_path / "data").glob("runs/*/scratch/home/pid"))))
+    runner = make_runner(tmp_path)
+    await runner.sweep()
+    assert list((tmp_path / "data").glob("runs/*/work/infra/main.tf")), "a run that goes on is left alone"
+    bot.send_signal(signal.SIGKILL)
+    await bot.wait()
+    terraform = int(next((tmp_path / "data").glob("runs/*/child")).read_text())
+    await until(lambda: is_gone(terraform))
+    # Terraform ends its provisioner's shell, but not what that had started.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(terraform, signal.SIGKILL)
+    await until(lambda: not group_members(terraform))
+    await runner.sweep()
+    assert not list((tmp_path / "data").glob("runs/*/work/*"))
+    assert not list((tmp_path / "data").glob("runs/*/scratch/*"))
+    (kept,) = (tmp_path / "data/rescued").iterdir()
+    assert b'"first"' in runner.read_rescued("demo/dev", kept)
 
 
 async def test_a_plan_that_is_stopped_changes_nothing(tmp_path: Path, states: StateServer) -> None:

@@ -22,7 +22,7 @@ from bot.domain.terraform import (
     count,
 )
 from bot.domain.values import Sensitive, Unknown
-from bot.ports import TerminalError
+from bot.ports import TerminalError, TerraformRun
 from tests.adapters.state_server import StateServer, serve_states
 from tests.adapters.terraform_bed import LOCK_FILE, make_run, make_runner, planned, until
 
@@ -498,3 +498,32 @@ async def test_a_lock_file_is_not_rewritten(tmp_path: Path, states: StateServer)
     )
     assert isinstance(failed, Failed)
     assert failed.summary == "Provider dependency changes detected"
+
+
+async def test_secrets_in_keys_and_addresses_are_masked(tmp_path: Path, states: StateServer) -> None:
+    text = """
+variable "names" { type = set(string) }
+resource "terraform_data" "each" {
+  for_each = var.names
+  input    = { (each.key) = 1 }
+}
+"""
+    runner = make_runner(tmp_path)
+    run = make_run(
+        {"main.tf": text, "backend.tf": states.backend("dev")},
+        secrets={"TF_VAR_names": '["hunter2-hunter2"]', "NAME": "hunter2-hunter2"},
+    )
+    made = planned(await runner.plan(run))
+    assert "hunter2" not in made.text
+    assert "hunter2" not in repr(made.plan)
+    assert made.plan.changes[0].address.startswith("terraform_data.each")
+    assert made.plan.digest == planned(await runner.plan(run)).plan.digest
+
+
+@pytest.mark.parametrize("directory", [".", "", "./"])
+async def test_the_root_of_the_checkout(tmp_path: Path, states: StateServer, directory: str) -> None:
+    text = MAIN + states.backend("dev")
+    run = TerraformRun("demo/dev", {"main.tf": File(text.encode())}, directory)
+    made = planned(await make_runner(tmp_path).plan(run))
+    assert made.plan.resource_lines == {"terraform_data.app": ("main.tf", 6)}
+    assert isinstance(await make_runner(tmp_path).apply(run, made.bundle), Applied)

@@ -132,6 +132,9 @@ def _settings(mirror: Path) -> list[tuple[str, str]]:
         ("core.excludesFile", os.devnull),
         ("core.fsmonitor", "false"),
         ("core.quotePath", "false"),
+        # Milliseconds; our own commands hold these locks for a moment only, so what is locked longer is left over.
+        ("core.filesRefLockTimeout", "2000"),
+        ("core.packedRefsTimeout", "5000"),
         ("credential.helper", ""),
         ("gc.auto", "0"),
         ("maintenance.auto", "false"),

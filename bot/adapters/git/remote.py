@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -32,6 +33,12 @@ _OLDEST = (2, 38)
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 _PUSH_TIMEOUT = 180.0
+
+_MOST_LOCKS = 20
+"""How many left-over locks are removed before the mirror is made anew."""
+
+_STALE_SECONDS = 2.0
+"""Git itself has waited this long for a lock before it gives up (`core.filesRefLockTimeout`)."""
 
 
 class Remote:
@@ -73,19 +80,26 @@ class Remote:
         try:
             async with self._turn(url):
                 self._waiting.pop(key, None)
-                try:
-                    await self._fetch(url, refs)
-                except GitFailure as failure:
-                    if failure.trouble not in (Trouble.CORRUPT, Trouble.MISSING_OBJECT, Trouble.BUSY):
-                        raise
-                    # Nobody else fetches into this mirror now, so a lock in it is what a killed fetch left.
-                    await self._make_anew(url)
-                    await self._fetch(url, refs)
+                await self._fetch_and_mend(url, refs)
         except GitFailure as failure:
             raise raise_for(failure) from failure
         finally:
             if self._waiting.get(key) is asyncio.current_task():
                 del self._waiting[key]
+
+    async def _fetch_and_mend(self, url: str, refs: Sequence[str]) -> None:
+        for _ in range(_MOST_LOCKS):
+            try:
+                await self._fetch(url, refs)
+                return
+            except GitFailure as failure:
+                if failure.trouble is Trouble.BUSY and _remove_stale_lock(self.path(url), failure.text):
+                    continue
+                if failure.trouble not in (Trouble.CORRUPT, Trouble.MISSING_OBJECT):
+                    raise
+                break
+        await self._make_anew(url)
+        await self._fetch(url, refs)
 
     @contextlib.asynccontextmanager
     async def _turn(self, url: str) -> AsyncIterator[None]:
@@ -245,13 +259,13 @@ class Remote:
         except TransientError:
             # The push may have been done although its answer was lost.
             if await self.tip(url, ref) == commit:
-                return await self._pushed(path, ref, commit)
+                return await self._pushed(url, ref, commit)
             raise
         if done.code == 0:
-            return await self._pushed(path, ref, commit)
+            return await self._pushed(url, ref, commit)
         tip = await self.tip(url, ref)
         if tip == commit:
-            return await self._pushed(path, ref, commit)
+            return await self._pushed(url, ref, commit)
         refusal = read_report(done)
         if refusal is not None:
             return Refused(refusal)
@@ -269,14 +283,15 @@ class Remote:
             missing = GitFailure(Trouble.MISSING_OBJECT, what, f"there is no commit {commit}")
             raise raise_for(missing) from failure
 
-    async def _pushed(self, path: Path, ref: str, commit: CommitId | None) -> PushOutcome:
+    async def _pushed(self, url: str, ref: str, commit: CommitId | None) -> PushOutcome:
+        """Note in the mirror what was pushed, so that it can be resolved without a fetch."""
+        path = self.path(url)
         arguments = ["update-ref", ref, commit] if commit else ["update-ref", "-d", ref]
-        try:
-            await self._local(path, arguments, what=f"noting {ref}")
-        except GitFailure as failure:
-            # A fetch holds the ref at this moment, and it will note the same.
-            if failure.trouble not in (Trouble.BUSY, Trouble.MISSING_OBJECT):
-                raise raise_for(failure) from failure
+        # The push is done even if it cannot be noted, and the next fetch will note it.
+        with contextlib.suppress(GitFailure, TransientError):
+            # A fetch that read the server's refs before the push would set this one back, or remove it.
+            async with self._turn(url):
+                await self._local(path, arguments, what=f"noting {ref}")
         return Pushed()
 
     async def _check_version(self) -> None:
@@ -311,3 +326,19 @@ class Remote:
         if done.code != 0:
             raise failure_of(what, done)
         return done
+
+
+def _remove_stale_lock(mirror: Path, text: str) -> bool:
+    """Remove the lock that git could not get, if it is one of the mirror that a killed command left."""
+    found = re.search(r"Unable to create '(.+\.lock)': File exists", text)
+    lock = Path(found[1]) if found is not None else None
+    if lock is None or not lock.is_relative_to(mirror):
+        return False
+    try:
+        if time.time() - lock.stat().st_mtime < _STALE_SECONDS:
+            return False
+        lock.unlink()
+    except FileNotFoundError:
+        # It has gone by itself, so trying again is right.
+        return True
+    return True

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.adapters.masks import MaskError, Masks
-from bot.domain.terraform import Output, Outputs, Plan
+from bot.domain.terraform import Output, Outputs, Plan, ResourceChange
 from bot.domain.values import Json, Sensitive, Value
 from bot.ports import TerraformRun
 
@@ -96,6 +96,29 @@ class Concealment:
             and all(fnmatchcase(part, glob) for part, glob in zip(parts, mask, strict=False))
             for mask in self._paths
         )
+
+
+def mask_names(plan: Plan, masks: Masks | None) -> Plan:
+    """The plan with secrets taken out of addresses, attribute paths and the names of its parts.
+
+    Terraform refuses keys that it knows to be secret; it does not know of those that the run was given.
+    """
+    if masks is None:
+        return plan
+
+    def change(item: ResourceChange) -> ResourceChange:
+        attributes = tuple(replace(a, path=masks(a.path)) for a in item.attributes)
+        return replace(
+            item, address=masks(item.address), moved_from=masks(item.moved_from), attributes=attributes
+        )
+
+    return replace(
+        plan,
+        resources=tuple(map(change, plan.resources)),
+        drift=tuple(map(change, plan.drift)),
+        parts={masks(name): part for name, part in plan.parts.items()},
+        resource_lines={masks(address): place for address, place in plan.resource_lines.items()},
+    )
 
 
 def withhold(plan: Plan) -> Plan:

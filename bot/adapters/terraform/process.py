@@ -31,6 +31,9 @@ _LOOK_EVERY = 0.1
 
 _STDERR_LIMIT = 256 * 1024
 
+_LARGEST_FILE = 4 * 1024**3
+"""No file that a run writes may be longer; the largest provider programs have about a fifth of this."""
+
 
 class Stop:
     """A request to end a run, made from outside it; `reason` is what a person reads."""
@@ -77,6 +80,8 @@ class Command:
     """Gets each line of standard output as it comes, without its end."""
     on_start: Callable[[int], None] | None = None
     """Gets the process id, which is also that of its group."""
+    spool: Path | None = None
+    """Where its output is kept meanwhile, without a name; else where temporary files go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,10 @@ class Ended:
 class _Written:
     """What a child writes to one of its outputs, read while it goes on writing."""
 
-    def __init__(self, limit: int, on_line: Callable[[bytes], None] | None = None) -> None:
-        self._descriptor, name = tempfile.mkstemp()
+    def __init__(
+        self, limit: int, spool: Path | None, on_line: Callable[[bytes], None] | None = None
+    ) -> None:
+        self._descriptor, name = tempfile.mkstemp(dir=spool)
         os.unlink(name)
         self._limit = limit
         self._on_line = on_line
@@ -143,7 +150,8 @@ async def execute(command: Command, stop: Stop) -> Ended:
     """
     if stop.asked:
         return Ended(-1, b"", "", stop.reason)
-    out, err = _Written(command.limits.output, command.on_line), _Written(_STDERR_LIMIT)
+    out = _Written(command.limits.output, command.spool, command.on_line)
+    err = _Written(_STDERR_LIMIT, command.spool)
     try:
         process = await _start(command, out.fileno(), err.fileno())
         try:
@@ -167,6 +175,7 @@ async def execute(command: Command, stop: Stop) -> Ended:
 async def _start(command: Command, out: int, err: int) -> asyncio.subprocess.Process:
     parent = os.getpid()
     rules = command.rules
+    largest = _largest_file()
 
     def confine() -> None:
         # Only system calls here: other threads of the parent may have held any lock at the fork.
@@ -177,6 +186,7 @@ async def _start(command: Command, out: int, err: int) -> asyncio.subprocess.Pro
             # The parent died before the kernel knew that it should tell.
             os._exit(1)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
         os.umask(0o077)
         if rules is not None:
             rules.restrict()
@@ -198,6 +208,11 @@ async def _start(command: Command, out: int, err: int) -> asyncio.subprocess.Pro
         raise TerminalError(
             f"{command.arguments[0]} cannot be run: {error.strerror or error}; check that it is there and executable."
         ) from error
+
+
+def _largest_file() -> int:
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    return _LARGEST_FILE if hard == resource.RLIM_INFINITY else min(hard, _LARGEST_FILE)
 
 
 async def _watch(process: asyncio.subprocess.Process, limits: Limits, stop: Stop, out: _Written) -> str:

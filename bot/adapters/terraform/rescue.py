@@ -32,7 +32,12 @@ class Rescue:
 
     def begin(self, work: Path, state: str, errored: str) -> None:
         """Note that an apply begins: where in the work tree a state may be left, and what is there now."""
-        note = {"errored": errored, "state": state, "before": _fingerprint(work / state) if state else ""}
+        note = {
+            "key": self.key,
+            "errored": errored,
+            "state": state,
+            "before": _fingerprint(work / state) if state else "",
+        }
         self._note.write_text(json.dumps(note))
 
     def end(self, work: Path) -> Sequence[Path]:
@@ -86,6 +91,13 @@ class Rescue:
     @property
     def _purpose(self) -> str:
         return f"rescued state of {self.key}"
+
+
+def rescue_of(data: Path, base: Path, vault: Vault) -> Rescue:
+    """The rescue of a directory of runs whose key only its own note tells; without a note there is none to keep."""
+    note = base / "applying"
+    key = str(json.loads(note.read_text())["key"]) if note.exists() else ""
+    return Rescue(data, base, key, vault)
 
 
 def _fingerprint(path: Path) -> str:

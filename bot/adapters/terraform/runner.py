@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import cast
 
 from bot.adapters.terraform.bundle import Bundle, open_bundle, seal_bundle
-from bot.adapters.terraform.masking import Concealment, mark_outputs, masks_of, withhold
+from bot.adapters.terraform.masking import Concealment, mark_outputs, mask_names, masks_of, withhold
 from bot.adapters.terraform.process import Stop
 from bot.adapters.terraform.rescue import Rescue
-from bot.adapters.terraform.session import Opening, Session, open_session, run_directory
+from bot.adapters.terraform.session import Opening, Session, open_session, run_directory, sweep_runs
 from bot.adapters.terraform.sources import find_ephemeral_variables, find_resource_lines, line_of
 from bot.adapters.terraform.stream import JsonLog, Reason, bounded
 from bot.adapters.terraform.tool import Tool, Version, read_version
@@ -122,6 +122,10 @@ class TerraformRunner:
             stop.ask(reason)
         return len(self._stops)
 
+    async def sweep(self) -> None:
+        """Clear what runs of a bot that was killed left on disk; for the start, before anything else runs."""
+        await sweep_runs(self._data, self._vault)
+
     def read_rescued(self, key: str, file: Path) -> bytes:
         """A state that an apply of `key` left behind and that is kept, encrypted, in `file`."""
         return Rescue(self._data, run_directory(self._data, key), key, self._vault).open(file)
@@ -158,7 +162,7 @@ class TerraformRunner:
                 return Interrupted(ended.stopped)
             if ended.code != 0:
                 return _failed(session)
-        document = cast(Json, json.loads(shown.output))
+        document = cast(Json, await asyncio.to_thread(json.loads, shown.output))
         text = human.output.decode("utf-8", "replace").strip("\n")
         try:
             plan = await asyncio.to_thread(self._read_plan, session, document, text)
@@ -168,15 +172,15 @@ class TerraformRunner:
         made = await session.changed(lambda path: path != state and is_made_by_planning(path))
         bundle = Bundle(str(session.version), session.run.directory, session.place.plan.read_bytes(), made)
         sealed = await asyncio.to_thread(seal_bundle, bundle, session.run.key, self._vault)
-        masks = masks_of(session.run, plan)
+        return await asyncio.to_thread(self._mask_plan, session.run, plan, text, sealed)
+
+    def _mask_plan(self, run: TerraformRun, plan: Plan, text: str, sealed: bytes) -> Planned:
+        masks = masks_of(run, plan)
+        kept = without_secrets(plan, self._vault.digest)
         if masks is None:
-            plan, text = (
-                withhold(plan),
-                "The text of the plan is withheld, since it cannot be masked: a mask is not valid.",
-            )
-        else:
-            text = masks(text)
-        return Planned(without_secrets(plan, self._vault.digest), bounded(text, _PLAN_TEXT_LIMIT), sealed)
+            text = "The text of the plan is withheld, since it cannot be masked: a mask is not valid."
+            return Planned(withhold(kept), text, sealed)
+        return Planned(kept, bounded(masks(text), _PLAN_TEXT_LIMIT), sealed)
 
     def _read_plan(self, session: Session, document: Json, text: str) -> Plan:
         run = session.run
@@ -195,15 +199,16 @@ class TerraformRunner:
         parts = plan_parts(plan, document, facts, self._vault.digest)
         lines = find_resource_lines(run.files, run.directory)
         places = {change.address: line_of(change.address, lines) for change in (*plan.resources, *plan.drift)}
-        return replace(
+        plan = replace(
             plan,
             parts=parts,
-            digest=combine_parts(parts, self._vault.digest),
             version=str(session.version),
             backend=backend,
             state_in_tree=bool(session.state_path()),
             resource_lines={address: place for address, place in places.items() if place is not None},
         )
+        plan = mask_names(plan, session.masks)
+        return replace(plan, digest=combine_parts(plan.parts, self._vault.digest))
 
     # -- apply and output ------------------------------------------------------------------------------------
 

@@ -17,14 +17,14 @@ from bot.adapters.masks import Masks
 from bot.adapters.terraform.environment import Place, configuration_text, environment_of
 from bot.adapters.terraform.orphans import Orphans
 from bot.adapters.terraform.process import Command, Ended, Limits, Stop, execute
-from bot.adapters.terraform.rescue import Rescue
+from bot.adapters.terraform.rescue import Rescue, rescue_of
 from bot.adapters.terraform.sources import runs_elsewhere
 from bot.adapters.terraform.stream import JsonLog
 from bot.adapters.terraform.tool import Tool, Version
 from bot.adapters.terraform.tree import LOCK_FILE, check_tree, empty_directory, read_changed, write_files
 from bot.domain.files import File
 from bot.domain.values import Json
-from bot.ports import TerminalError, TerraformRun, Vault
+from bot.ports import TerminalError, TerraformRun, TransientError, Vault
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class Session:
             inherited=(self.lock_descriptor,),
             on_line=self.log.feed if streaming else None,
             on_start=self.orphans.note,
+            spool=self.place.scratch,
         )
         try:
             ended = await execute(command, self.stop)
@@ -191,6 +192,16 @@ async def open_session(run: TerraformRun, opening: Opening) -> AsyncIterator[Ses
             )
         finally:
             await asyncio.shield(asyncio.to_thread(_clear, place, rescue))
+
+
+async def sweep_runs(data: Path, vault: Vault) -> None:
+    """Clear the directories of all runs that nobody has now; states that an apply left there are kept."""
+    for base in sorted((data / "runs").glob("*")):
+        with contextlib.suppress(TransientError):
+            # One that is taken is in use by a child that goes on, or by another process, and stays.
+            async with hold_file(base / "lock", timeout=0.0, what=str(base)):
+                place = Place(base / "work", base / "scratch")
+                await asyncio.to_thread(_clear, place, rescue_of(data, base, vault))
 
 
 def _prepare(place: Place, run: TerraformRun, tool: Tool, rescue: Rescue) -> None:

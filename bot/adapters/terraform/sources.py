@@ -62,7 +62,8 @@ def runs_elsewhere(files: Mapping[str, File], directory: str) -> bool:
 
 
 def _sources(files: Mapping[str, File], directory: str) -> Iterator[tuple[str, str]]:
+    wanted = posixpath.normpath(directory.strip("/") or ".")
     for path in sorted(files):
         folder, name = posixpath.split(path)
-        if folder == directory.strip("/") and name.endswith((".tf", ".tofu")):
+        if (folder or ".") == wanted and name.endswith((".tf", ".tofu")):
             yield name, files[path].data.decode("utf-8", "replace")

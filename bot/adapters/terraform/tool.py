@@ -99,7 +99,7 @@ async def read_version(tool: Tool, scratch: Path) -> Version:
     binary = tool.find()
     rules = tool.rules([scratch], fetching=False)
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(scratch), "CHECKPOINT_DISABLE": "1"}
-    command = Command([str(binary), "version"], scratch, environment, rules, Limits(60.0))
+    command = Command([str(binary), "version"], scratch, environment, rules, Limits(60.0), spool=scratch)
     try:
         ended = await execute(command, Stop())
     finally:
