@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.domain.planning import Gate
+from bot.domain.promotion import State
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem, status_line
+from bot.reports.comments import step_rows
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit
-from bot.reports.gates import gate_name, gate_state, missing, reviews, who_counts
+from bot.reports.gates import gate_name, gate_state, is_gated, missing, reviews, who_counts
 from bot.reports.markdown import code, plain, table
 from bot.reports.plans import apply_notes, apply_words
 from bot.reports.states import stages_table
@@ -21,11 +23,16 @@ _MOST_STAGES = 200
 def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
     """The decision tree: the preview and every gate with its state, why, who counts, and what opens it when."""
     promotion = view.promotion
-    goal = f"Freight {plain(promotion.freight.alias)} to {plain(promotion.project)}/{plain(promotion.stage)}"
-    sections = [Section((f"**{goal}**: {status_line(view)}",))]
-    if promotion.merge_commit is not None or promotion.state.ended:
+    goal = f"{plain(promotion.freight.alias)} to {plain(promotion.project)}/{plain(promotion.stage)}"
+    sections = [Section((f"**{goal}**\n\n{status_line(view)}",))]
+    begun = promotion.merge_commit is not None or promotion.state.ended
+    if begun and promotion.state is not State.SUCCEEDED:
         sections.append(Section((plain(promotion.reason or view.waiting),)))
-    lines = [*_preview(view), *(line for gate in view.gates for line in _gate(gate, view)), *_last(view)]
+    gates = view.gates if is_gated(promotion) else ()
+    lines = [*_preview(view), *(line for gate in gates for line in _gate(gate, view)), *_last(view)]
+    lines += (
+        [f"- {icon} {name}: {said or took}" for icon, name, took, said in step_rows(view)] if begun else []
+    )
     # One list: a blank line between its items would part it, so it is one section, shortened from its end.
     sections.append(Section(tuple("\n".join(lines[:most]) for most in (1000, 300, 100, 20))))
     if view.preview is not None:
@@ -42,7 +49,7 @@ def _preview(view: PromotionView) -> list[str]:
         why = preview.held or f"{plural(len(preview.problems), 'problem')}, see below"
         lines = [
             f"- ❌ **Preview**: {plain(why)} ({made})",
-            "  - opens with: a mended branch or base, or `/plan`",
+            "  - opens with a mended branch or base, or `/plan`",
         ]
     else:
         lines = [f"- ✅ **Preview**: nothing stands against it ({made})"]
@@ -62,8 +69,8 @@ def _gate(gate: Gate, view: PromotionView) -> list[str]:
         if who:
             lines.append(f"  - {who}")
     if not gate.open:
-        when = f", by itself at {moment(gate.opens_at)}" if gate.opens_at is not None else ""
-        lines.append(f"  - opens with: {plain(missing(gate, view), 500)}{when}")
+        by_time = f"  - opens by itself at {moment(gate.opens_at)}" if gate.opens_at is not None else ""
+        lines.append(by_time or f"  - opens with {plain(missing(gate, view), 500)}")
     return lines
 
 
@@ -71,7 +78,7 @@ def _last(view: PromotionView) -> list[str]:
     if view.promotion.merge_commit is not None or view.promotion.state.ended:
         return []
     who = "Lockstep merges" if view.auto_merge else "a person merges"
-    return [f"- then {who}, and every gate is asked again before anything is applied"]
+    return [f"- ➡️ then {who}, and every gate is asked again before anything is applied"]
 
 
 def render_status(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from bot.domain.files import Change
 from bot.domain.promotion import State
-from bot.domain.review import ApplyKind, ApplyRecord, Preview, Problem
+from bot.domain.review import ApplyKind, ApplyRecord, Lane, Preview, Problem
 from bot.domain.view import PromotionView
-from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of
-from bot.reports.gates import all_missing, gates_table, is_ready, reviews, who_counts
+from bot.reports.committed import file_sections
+from bot.reports.fitting import COMMENT_LIMIT, Section, fit
+from bot.reports.gates import all_missing, gates_table, is_gated, is_ready, reviews, who_counts
 from bot.reports.markdown import (
     bullets,
     caution,
-    clean,
     code,
     details,
-    fence,
-    names,
     plain,
     size,
     table,
     title,
     warning,
 )
-from bot.reports.patches import counted, patch_text
 from bot.reports.plans import apply_notes, apply_words, loss_warning, losses
 from bot.reports.states import headline, stages_table
 from bot.reports.steps import failure_steps, inside, merge_steps, numbered
@@ -75,28 +71,14 @@ def render_body(view: PromotionView) -> str:
 
 def _sections(view: PromotionView) -> list[Section]:
     preview = view.preview
-    sections = [Section((_head(view),)), _versions(view)]
-    if preview is not None:
-        lost = losses(preview)
-        sections += [
-            *(Section((render_problem(problem, preview),)) for problem in preview.problems[:5]),
-            Section((caution([plain(preview.held)]) if preview.held else "",)),
-            Section((loss_warning(lost),) * 3 + (loss_warning(lost, named=False),)),
-            Section((warning([plain(text, 500) for text in preview.warnings[:10]]),)),
-            _infra(preview),
-            _prepared(view, preview),
-            _deferred(preview),
-            _others(preview),
-            _on_merge(view),
-            _on_failure(preview),
-        ]
-    return [
-        *sections,
-        _gates(view),
-        _stages(view),
-        Section((_commands(view),) * 3 + ("",)),
-        Section((_foot(view),)),
-    ]
+    sections = [Section((_head(view),))]
+    if preview is None:
+        sections.append(_versions(view))
+    else:
+        sections += [*_alarms(preview), _versions(view), _infra(preview), *file_sections(view, preview)]
+        sections += [_on_merge(view), _on_failure(preview)]
+    sections += [_gates(view), _stages(view)]
+    return [*sections, Section((_commands(view),) * 3 + ("",)), Section((_foot(view),))]
 
 
 # -- what goes where ---------------------------------------------------------------------------------------------
@@ -104,13 +86,41 @@ def _sections(view: PromotionView) -> list[Section]:
 
 def _head(view: PromotionView) -> str:
     promotion, preview = view.promotion, view.preview
-    verb = "Rolls **{stage}** back to" if promotion.rollback else "Brings **{stage}**"
-    lead = verb.format(stage=plain(promotion.stage))
+    freight, stage = f"**{plain(promotion.freight.alias)}**", f"**{plain(promotion.stage)}**"
+    back, to = f"Rolls {stage} back to Freight {freight}", f"Brings Freight {freight} to {stage}"
     asker = "auto-promotion" if promotion.actor == "lockstep" else code(promotion.actor)
-    said = f"{lead} Freight **{plain(promotion.freight.alias)}**, asked for by {asker}."
+    said = f"{back if promotion.rollback else to}, asked for by {asker}."
     if preview is not None and not preview.problems:
-        said += f" {plain(preview.lane_reason)}"
+        said += f" {_lane(preview)}"
     return f"{said}\n\n**{status_line(view)}**"
+
+
+def _lane(preview: Preview) -> str:
+    """What the merge sets off, in one sentence of Markdown."""
+    match preview.lane:
+        case Lane.NO_OP:
+            return "Everything is as the Freight asks already."
+        case Lane.COMPLETE:
+            return "The diff is the whole change; Terraform is not run."
+        case Lane.EFFECTS:
+            return "Terraform is not run; what the merge sets off is listed below."
+        case Lane.INFRA_ONLY:
+            return "The merge makes Terraform apply; nothing is committed behind it."
+        case Lane.COORDINATED:
+            late = sorted({code(f"<{origin}>") for origin in preview.origins.values()})
+            why = f", since it needs {', '.join(late[:10])}" if late else ", in the order of the task"
+            return f"The merge makes Terraform apply; the rest is committed after that{why}."
+
+
+def _alarms(preview: Preview) -> list[Section]:
+    """What a reviewer must not miss: problems, what is lost, warnings."""
+    lost = losses(preview)
+    return [
+        *(Section((render_problem(problem, preview),)) for problem in preview.problems[:5]),
+        Section((caution([plain(preview.held)]) if preview.held else "",)),
+        Section((loss_warning(lost),) * 3 + (loss_warning(lost, named=False),)),
+        Section((warning([plain(text, 500) for text in preview.warnings[:10]]),)),
+    ]
 
 
 def status_line(view: PromotionView) -> str:
@@ -136,7 +146,8 @@ def _merger(view: PromotionView) -> str:
 def render_problem(problem: Problem, preview: Preview) -> str:
     """A red block with the step, what went wrong, where, and whether it is tried again."""
     place = inside(preview, problem.path)
-    where = f" ({code(f'{place}:{problem.line}' if problem.line else place)})" if problem.path else ""
+    said = f"{place.rpartition('/')[2]}:{problem.line}" in problem.message
+    where = f" ({code(f'{place}:{problem.line}' if problem.line else place)})" if place and not said else ""
     kind = next((step.kind for step in preview.steps if step.alias == problem.alias), "")
     again = " It is tried again by itself." if problem.transient and "again" not in problem.message else ""
     return caution(
@@ -185,66 +196,15 @@ def _apply_cell(apply: ApplyRecord) -> str:
     return "; ".join([f"**{said}**" if bold else said, *(plain(note) for note in apply_notes(apply))])
 
 
-def _prepared(view: PromotionView, preview: Preview) -> Section:
-    paths = sorted({change.path for commit in preview.split.prepared for change in commit.changes})
-    lines = []
-    if paths:
-        lines.append(f"In the diff: {names(paths, 20)}.")
-    elif preview.split.deferred.changes or preview.applies:
-        lines.append("The diff is empty: nothing can be committed before the merge.")
-    if view.people_commits:
-        lines.append(
-            f"People committed to this branch, too: {names([c[:12] for c in view.people_commits], 10)}."
-        )
-    if not lines:
-        return Section(("",))
-    short = f"In the diff: {plural(len(paths), 'file')}."
-    return Section(("\n\n".join(lines),) * 3 + (short,))
-
-
-def _deferred(preview: Preview) -> Section:
-    """What is committed only after the apply, with the values that do not exist yet as such."""
-    changes = preview.split.deferred.changes
-    if not changes:
-        return Section(("",))
-    why = "after Terraform has succeeded" if preview.applies else "once the steps before it are done"
-    lead = f"### Committed after the merge ({counted(changes)})\n\n"
-    lead += f"Not in the diff: whatever is merged is rolled out, and this is committed only {why}."
-    patch = clean(patch_text(changes, preview.origins))
-    return Section(
-        (
-            f"{lead}\n\n{fence(head_of(patch, 30_000), 'diff')}",
-            f"{lead}\n\n{fence(head_of(patch, 8_000), 'diff')}",
-            f"{lead}\n\n{_paths(changes)}",
-            f"Committed after the merge: {plural(len(changes), 'file')}.",
-        )
-    )
-
-
-def _paths(changes: tuple[Change, ...]) -> str:
-    return bullets([code(change.path) for change in changes], 100)
-
-
-def _others(preview: Preview) -> Section:
-    """What is pushed elsewhere, names and counts: another repository may be less readable than this one."""
-    lines = [
-        f"{code(patch.target.url)} {code(patch.target.branch)}: {plural(len(patch.changes), 'file')} "
-        f"({counted(patch.changes)})"
-        for patch in preview.split.others
-    ]
-    if preview.split.scratch:
-        lines.append(f"written but published nowhere: {names(list(preview.split.scratch), 10)}")
-    if not lines:
-        return Section(("",))
-    return Section(("### Elsewhere\n\n" + bullets(lines, _MOST_ROWS),))
-
-
 def _on_merge(view: PromotionView) -> Section:
     steps = merge_steps(view)
     if not steps:
-        return Section(("On merge: nothing more to do." if view.preview is not None else "",))
+        return Section(("The merge sets off nothing more.",))
     return Section(
-        (f"### On merge, in this order\n\n{numbered(steps)}",) * 3
+        (
+            f"### {'After the' if view.promotion.merge_commit else 'On'} merge, in this order\n\n{numbered(steps)}",
+        )
+        * 3
         + (f"On merge: {plural(len(steps), 'step')}.",)
     )
 
@@ -258,10 +218,10 @@ def _on_failure(preview: Preview) -> Section:
 
 
 def _gates(view: PromotionView) -> Section:
-    over = view.promotion.merge_commit is not None or view.promotion.state.ended
-    if not view.gates or over:
+    if not view.gates or not is_gated(view.promotion):
         return Section(("",))
     merge = "Lockstep merges it when every gate is open." if view.auto_merge else "A person merges it."
+    merge = "" if view.promotion.merge_commit is not None else merge
     parts = [
         gates_table(view),
         bullets(reviews(view), 20),

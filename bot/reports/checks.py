@@ -17,6 +17,7 @@ from bot.reports.markdown import clean, fence, size, title
 from bot.reports.plans import holds_data, losses
 from bot.reports.states import state_words
 from bot.reports.steps import inside
+from bot.reports.wording import step_name
 
 GATE = "lockstep"
 PLAN = "lockstep / plan"
@@ -93,7 +94,7 @@ def _plan_text(preview: Preview) -> str:
 def _annotations(preview: Preview) -> tuple[Annotation, ...]:
     """Problems, data that is lost and resources that deploy into the cluster, at their lines."""
     found = [
-        _annotation(inside(preview, p.path), p.line, "failure", p.message, p.alias)
+        _annotation(inside(preview, p.path), p.line, "failure", p.message, _step(preview, p.alias))
         for p in preview.problems
         if p.path and p.line
     ]
@@ -113,6 +114,10 @@ def _annotations(preview: Preview) -> tuple[Annotation, ...]:
                     _annotation(inside(preview, match[2]), int(match[3]), "warning", said, "Boundary")
                 )
     return tuple(found[:_MOST_ANNOTATIONS])
+
+
+def _step(preview: Preview, alias: str) -> str:
+    return step_name(alias, next((step.kind for step in preview.steps if step.alias == alias), ""))
 
 
 def _annotation(path: str, line: int, level: str, message: str, heading: str) -> Annotation:

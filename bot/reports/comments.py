@@ -10,8 +10,9 @@ from bot.domain.review import Presence, Preview, Problem
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of
+from bot.reports.gates import all_missing
 from bot.reports.markdown import bullets, caution, clean, code, details, fence, html_code, plain, table
-from bot.reports.plans import apply_sections, apply_words, counts_line
+from bot.reports.plans import apply_sections, apply_title, counts_line
 from bot.reports.states import headline
 from bot.reports.steps import inside
 from bot.reports.wording import duration, moment, plural, step_name
@@ -41,7 +42,8 @@ def render_plan_comment(view: PromotionView, *, limit: int = COMMENT_LIMIT, text
     preview = view.preview
     if preview is None:
         return ""
-    sections = [Section((f"### Plan for {plain(view.promotion.stage)}: {plain(plan_title(view))}",))]
+    promotion = view.promotion
+    sections = [Section((f"### Plan for {plain(promotion.project)}/{plain(promotion.stage)}",))]
     for problem in preview.problems[:10]:
         sections += _problem_sections(problem, preview)
     applies = preview.applies
@@ -64,9 +66,7 @@ def plan_title(view: PromotionView) -> str:
         return preview.problems[0].message
     if not preview.applies:
         return "no Terraform in this promotion"
-    return "; ".join(
-        f"{apply_words(apply)} in {inside(preview, apply.directory)}" for apply in preview.applies[:20]
-    )
+    return "; ".join(apply_title(apply, inside(preview, apply.directory)) for apply in preview.applies[:20])
 
 
 def render_counts(view: PromotionView) -> str:
@@ -114,8 +114,9 @@ def render_outcome_comment(view: PromotionView, *, limit: int = COMMENT_LIMIT) -
     if promotion.state is State.STOPPED:
         sections.append(_difference(promotion))
     sections.append(Section((_next(view),)))
-    rows = _step_rows(view)
-    sections.append(Section((table(["", "Step", "Took", "What"], rows),) * 2 + (_steps_count(view),)))
+    if view.outcome.runs:
+        rows = table(["", "Step", "Took", "What"], step_rows(view))
+        sections.append(Section((rows, rows, _steps_count(view))))
     sections += [_log(run) for run in view.outcome.runs.values() if run.status in _BAD]
     sections.append(Section((_closing(view),)))
     return fit(sections, limit)
@@ -136,9 +137,9 @@ def _difference(promotion: Promotion) -> Section:
     if stop is None or not stop.details:
         return Section(("",))
     lines = [clean(line).replace("\n", "\\n")[:500] for line in stop.details]
-    lead = "What would be done is not what was approved:"
+    lead = "What differs from what was approved:"
     full, short = "\n".join(lines[:200]), "\n".join(lines[:20])
-    count = f"{lead} {plural(len(lines), 'difference')}."
+    count = f"{plural(len(lines), 'difference')} from what was approved."
     return Section((f"{lead}\n\n{fence(full)}", f"{lead}\n\n{fence(short)}", count))
 
 
@@ -164,14 +165,18 @@ def _next(view: PromotionView) -> str:
             return f"Nothing later runs until somebody decides:\n\n{bullets(items, 9)}"
         case State.HELD:
             accept = f"{code(f'/apply {promotion.digest}')} by an approver lets it run as it was previewed."
-            items = ["It goes on by itself when every gate is open.", *([accept] if promotion.digest else [])]
+            waits = (
+                f": it waits for {plain(all_missing(view))}" if any(not g.open for g in view.gates) else ""
+            )
+            items = [f"It goes on by itself when every gate is open{waits}."]
+            items += [accept] if promotion.digest else []
             return f"Somebody merged although a gate was closed:\n\n{bullets([*items, back], 9)}"
         case _:
             return ""
 
 
-def _step_rows(view: PromotionView) -> list[list[str]]:
-    """The steps that run after the merge: those that began, and those that wait for their turn."""
+def step_rows(view: PromotionView) -> list[list[str]]:
+    """The steps that run after the merge as icon, name, time and words: those that began, and those that wait."""
     promotion, preview = view.promotion, view.preview
     known = {report.alias: report for report in preview.steps} if preview is not None else {}
     cut = preview.split.cut if preview is not None else 0
@@ -184,7 +189,7 @@ def _step_rows(view: PromotionView) -> list[list[str]]:
         elif report is not None and report.index >= cut and report.presence is not Presence.SKIPPED:
             on_failure = report.presence is Presence.ON_FAILURE
             if not (on_failure or promotion.state is State.SUCCEEDED):
-                rows.append(["", name, "", "not run" if promotion.state.ended else "waits for its turn"])
+                rows.append(["▫️", name, "", "not run" if promotion.state.ended else "waits for its turn"])
     return rows
 
 
@@ -195,7 +200,7 @@ def _icon(run: StepRun) -> str:
 
 
 def _took(run: StepRun, now: datetime) -> str:
-    if run.begun_at is None:
+    if run.begun_at is None or run.status is StepStatus.SKIPPED:
         return ""
     running = run.status is StepStatus.RUNNING
     end = now if running else run.finished_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.planning import Gate
+from bot.domain.promotion import Promotion, State
 from bot.domain.view import PromotionView
 from bot.reports.markdown import code, plain, table
 from bot.reports.wording import moment, plural
@@ -23,6 +24,13 @@ def is_ready(view: PromotionView) -> bool:
     """Whether everything that keeps it from being merged is out of the way."""
     red = view.preview is None or view.preview.is_red
     return not red and bool(view.gates) and all(gate.open for gate in view.gates)
+
+
+def is_gated(promotion: Promotion) -> bool:
+    """Whether gates still decide about it: before the merge, and where it was merged past a closed one."""
+    if promotion.state.ended:
+        return False
+    return promotion.merge_commit is None or promotion.state is State.HELD
 
 
 def closed_gates(view: PromotionView) -> tuple[Gate, ...]:
@@ -55,19 +63,21 @@ def missing(gate: Gate, view: PromotionView) -> str:
     tally = view.tally
     if gate.name == "approvals" and tally is not None and not tally.objections:
         left = max(tally.needed - tally.count, 0)
+        for_loss = max(tally.destroy_needed - tally.destroy_count, 0)
+        if for_loss:
+            return f"{plural(max(left, for_loss), 'approval')}, {for_loss} of them for what is deleted or replaced"
         if left:
             return plural(left, "approval")
-        left = max(tally.destroy_needed - tally.destroy_count, 0)
-        if left:
-            return f"{plural(left, 'approval')} of what is deleted or replaced"
     words = {
         "approvals": f"a new review: {gate.reason}",
         "conflict": f"a person: {gate.reason}",
         "draft": "a person: the pull request is a draft",
         "freeze": f"the end of the freeze: {gate.reason.removeprefix('frozen: ')}",
         "hold": f"`/resume`: {gate.reason}",
+        "wait": gate.reason,
+        "window": f"the promotion window: {gate.reason}",
     }
-    return words.get(gate.name, gate.reason)
+    return words.get(gate.name, f"{gate.name}: {gate.reason}")
 
 
 def gates_table(view: PromotionView) -> str:
@@ -94,7 +104,7 @@ def gate_name(gate: Gate) -> str:
 def gate_state(gate: Gate, view: PromotionView) -> str:
     """How the gate is now, in a few words; prose."""
     tally = view.tally
-    if gate.name != "approvals" or tally is None or tally.by_policy or tally.objections:
+    if gate.open or gate.name != "approvals" or tally is None or tally.objections:
         return gate.reason
     said = f"{tally.count} of {tally.needed}"
     if tally.destroy_needed:
@@ -117,16 +127,15 @@ def who_counts(view: PromotionView) -> str:
     rule, tally = view.approvals, view.tally
     if rule is None or tally is None or tally.by_policy or not (tally.needed or tally.destroy_needed):
         return ""
-    sentence = f"Approvals count from {_whom(rule.from_)}, on the newest commit"
     asker = view.promotion.actor
+    but = "nobody who wrote a commit of it"
     if not rule.requester and asker != "lockstep":
-        sentence += f", but not from {code(asker)}, who asked for this, nor from who wrote a commit of it"
-    else:
-        sentence += ", but not from who wrote a commit of it"
+        but = f"not {code(asker)}, who asked for this, and {but}"
+    sentence = f"Who may approve: {_whom(rule.from_)}, but {but}."
     if tally.destroy_needed and rule.on_destroy.from_:
-        sentence += f". For what is deleted or replaced: {_whom(rule.on_destroy.from_)}"
-    return f"{sentence}."
+        sentence += f" Of what is deleted or replaced: {_whom(rule.on_destroy.from_)}."
+    return sentence
 
 
 def _whom(entries: tuple[str, ...]) -> str:
-    return ", ".join(code(entry) for entry in entries) if entries else "everybody with write permission"
+    return " or ".join(code(entry) for entry in entries) if entries else "everybody with write permission"

@@ -100,7 +100,7 @@ def apply_words(apply: ApplyRecord) -> str:
         case ApplyKind.UNKNOWABLE:
             return "planned after the merge: it needs what an earlier step will tell"
     if apply.plan is None:
-        return "no plan"
+        return "the plan failed"
     found = counts_line(apply.plan)
     match apply.kind:
         case ApplyKind.PROVISIONAL:
@@ -109,6 +109,19 @@ def apply_words(apply: ApplyRecord) -> str:
             return f"{found}, no resource changes"
         case _:
             return found
+
+
+def apply_title(apply: ApplyRecord, directory: str) -> str:
+    """What one apply will do and where, as prose for a title."""
+    words = apply_words(apply)
+    match apply.kind:
+        case ApplyKind.UNCHANGED | ApplyKind.UNKNOWABLE:
+            said, _, why = words.partition(": ")
+            return f"{said} in {directory}: {why}"
+        case ApplyKind.PROVISIONAL if apply.plan is not None:
+            return f"{counts_line(apply.plan)} in {directory} as of today"
+        case _:
+            return f"{words} in {directory}"
 
 
 def apply_notes(apply: ApplyRecord) -> list[str]:
@@ -293,7 +306,7 @@ def value_text(value: Value, limit: int = 120) -> str:
 
 def apply_sections(apply: ApplyRecord, directory: str, room: int) -> list[Section]:
     """One apply at every level of detail; `room` is how many bytes of Terraform's own text are shown at the first."""
-    head = f"#### {code(directory)}\n\n**{plain(apply_words(apply))}**"
+    head = f"{code(directory)}: **{plain(apply_words(apply))}**"
     notes = apply_notes(apply)
     if notes:
         head += f" · {plain('; '.join(notes))}"

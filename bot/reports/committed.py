@@ -1,0 +1,68 @@
+"""What a promotion commits: by the merge, after it, and elsewhere."""
+
+from __future__ import annotations
+
+from bot.domain.review import Preview
+from bot.domain.view import PromotionView
+from bot.reports.fitting import Section, head_of
+from bot.reports.markdown import bullets, clean, code, fence, names
+from bot.reports.patches import counted, patch_text
+from bot.reports.wording import plural
+
+_MOST_TARGETS = 50
+_MOST_PATHS = 100
+
+
+def file_sections(view: PromotionView, preview: Preview) -> list[Section]:
+    """In this order: what the diff holds, what is committed after the merge, what is pushed elsewhere."""
+    found = [_prepared(view, preview), _deferred(preview), _others(preview)]
+    shown = [section for section in found if section.at(0)]
+    return [Section(("### Files",)), *shown] if shown else []
+
+
+def _prepared(view: PromotionView, preview: Preview) -> Section:
+    paths = sorted({change.path for commit in preview.split.prepared for change in commit.changes})
+    lines = []
+    if paths:
+        lines.append(f"In the diff of this pull request: {names(paths, 20)}.")
+    elif preview.split.deferred.changes or preview.applies:
+        lines.append("The diff of this pull request is empty: nothing can be committed before the merge.")
+    if view.people_commits:
+        commits = [commit[:12] for commit in view.people_commits]
+        lines.append(
+            f"People committed to the branch, too, and their commits are merged with it: {names(commits, 10)}."
+        )
+    whole = "\n\n".join(lines)
+    return Section((whole, whole, whole, f"In the diff: {plural(len(paths), 'file')}." if lines else ""))
+
+
+def _deferred(preview: Preview) -> Section:
+    """What is committed only later, with the values that do not exist yet as such."""
+    changes = preview.split.deferred.changes
+    if not changes:
+        return Section(("",))
+    when = "once Terraform has succeeded" if preview.applies else "once the steps before it are done"
+    lead = f"Committed after the merge, {when} ({counted(changes)})"
+    reason = f"{lead}. It is not in the diff, because whatever is merged is rolled out at once:"
+    patch = clean(patch_text(changes, preview.origins))
+    paths = bullets([code(change.path) for change in changes], _MOST_PATHS)
+    return Section(
+        (
+            f"{reason}\n\n{fence(head_of(patch, 30_000), 'diff')}",
+            f"{reason}\n\n{fence(head_of(patch, 8_000), 'diff')}",
+            f"{reason}\n\n{paths}",
+            f"{lead}: {plural(len(changes), 'file')}.",
+        )
+    )
+
+
+def _others(preview: Preview) -> Section:
+    """What is pushed elsewhere, names and counts: another repository may be less readable than this one."""
+    lines = [
+        f"pushed to {code(patch.target.url)} {code(patch.target.branch)}: {plural(len(patch.changes), 'file')} "
+        f"({counted(patch.changes)})"
+        for patch in preview.split.others
+    ]
+    if preview.split.scratch:
+        lines.append(f"written on the way, published nowhere: {names(list(preview.split.scratch), 10)}")
+    return Section((f"Elsewhere:\n\n{bullets(lines, _MOST_TARGETS)}" if lines else "",))
