@@ -32,7 +32,7 @@ from bot.domain.problems import ConfigProblem, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError
 from bot.settings import Settings
-from bot.steps import build_steps
+from bot.steps import NOT_CARRIED_OUT, build_steps
 from bot.web.api import Api
 from bot.web.server import make_app
 from bot.web.webhooks import Webhooks
@@ -55,6 +55,9 @@ from bot.workflow.stages import StageLooker
 
 log = logging.getLogger(__name__)
 
+_CARRIED_OUT = {name: schema for name, schema in STEP_SCHEMAS.items() if name not in NOT_CARRIED_OUT}
+"""What a step's config must be, of the kinds that this program can run; others are an error on their Stage."""
+
 AUTHOR_NAME = "lockstep[bot]"
 
 
@@ -73,7 +76,7 @@ class Lockstep:
 
 def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has."""
-    loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
+    loaded = load_pipeline(files, revision=revision, step_schemas=_CARRIED_OUT)
     return loaded.pipeline, sort_problems([*loaded.problems, *find_not_carried_out(loaded.pipeline)])
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bot.domain.model import Step
+from bot.domain.model import Step, Variable
 from bot.domain.promotion import StepStatus
 from bot.domain.values import Unknown, Value
 
@@ -52,3 +53,6 @@ class Evaluator(Protocol):
 
     def config(self, step: Step, progress: Progress) -> Value:
         """A step's config, evaluated; marks stand for what is not known or not to be shown."""
+
+    def environment(self, variables: Sequence[Variable]) -> Mapping[str, Value]:
+        """Variables of a policy, evaluated: they see `ctx` and the functions, no outputs."""

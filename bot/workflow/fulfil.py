@@ -7,7 +7,7 @@ begun again at any time: work trees are made anew, finished effects are not repe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -22,7 +22,7 @@ from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
 from bot.steps.contract import Step as StepRunner
 from bot.steps.contract import StepContext, StepResult
-from bot.steps.worktree import Sentinels, WorkTree, inside_path
+from bot.steps.worktree import Sentinels, WorkTree, inside_path, join
 from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
 
@@ -44,6 +44,8 @@ class Task:
     preview: Preview
     merge: CommitId | None
     author: tuple[str, str]
+    marker: str = ""
+    """The machine block for the last trailer of the task's commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,9 @@ class _Walk:
         """Before a deferred commit: is it the approved patch with its holes filled?"""
         if approved.step_class is not StepClass.COMMIT or not isinstance(approved.record, CommitRecord):
             return None
-        actual = await self.tree.staged(approved.record.checkout)
+        actual = self._without_states(
+            await self.tree.staged(approved.record.checkout), approved.record.checkout
+        )
         wanted = self._wanted(approved.record)
         differences = compare_patch(wanted, actual, self.task.preview.origins)
         if not differences:
@@ -208,6 +212,11 @@ class _Walk:
             digest,
             tuple(str(difference) for difference in differences),
         )
+
+    def _without_states(self, changes: Sequence[Change], checkout: str) -> tuple[Change, ...]:
+        """The changes less Terraform states that are kept in Git: an apply changes them, and nobody reviews them."""
+        states = {path for apply in self.task.preview.applies for path in apply.state_files}
+        return tuple(change for change in changes if not {change.path, join(checkout, change.path)} & states)
 
     def _wanted(self, record: CommitRecord) -> list[Change]:
         """The approved patch less what the merge holds already."""
@@ -229,6 +238,10 @@ class _Walk:
     async def _execute(
         self, step: Step, approved: StepReport, config: Value
     ) -> StepReport | Waiting | Stopped | Moved:
+        if await self._is_cancelled():
+            return await self._close(
+                step, approved, StepResult(StepStatus.ABORTED, message="cancelled by a person")
+            )
         runner = self.fulfiller.runners[step.uses]
         now = self.fulfiller.clock.now()
         before = self.runs.get(step.alias)
@@ -256,6 +269,11 @@ class _Walk:
             return await self._again(step, approved, begun, result.message, None)
         return await self._close(step, approved, result)
 
+    async def _is_cancelled(self) -> bool:
+        """Whether somebody asked for the end meanwhile; what runs is never torn down, the next step does not begin."""
+        newest = await self.fulfiller.store.get_promotion(self.task.promotion.id)
+        return newest is not None and newest.cancel_requested
+
     def _begin(self, step: Step, before: StepRun | None, now: datetime) -> StepRun:
         attempt = self.task.promotion.attempt
         if before is not None and before.attempt == attempt:
@@ -278,6 +296,7 @@ class _Walk:
             merge=self.task.merge,
             pins=self._pins(),
             author=self.task.author,
+            marker=self.task.marker,
         )
 
     def _pins(self) -> Mapping[str, Pin]:

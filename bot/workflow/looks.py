@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _TERMINAL_PAUSE = timedelta(minutes=1)
 _TRANSIENT_PAUSE = 10.0
+_FAILED_PAUSE = 1.0
 
 
 @dataclass(slots=True)
@@ -53,11 +55,24 @@ class Looks:
     async def dispatch_for_ever(self, running: engine.Engine) -> None:
         """Drain deliveries and queue due looks, again and again."""
         while True:
-            await self.intake.drain()
-            await self.dispatch(running)
+            await self._guarded("dispatch", self._dispatch_once(running))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.nudged.wait(), timeout=self.pause)
             self.nudged.clear()
+
+    async def _dispatch_once(self, running: engine.Engine) -> None:
+        await self.intake.drain()
+        await self.dispatch(running)
+
+    async def _guarded(self, name: str, work: Awaitable[None]) -> None:
+        """Do one round of a loop: what goes wrong in it is told, and the loop goes on with a pause."""
+        try:
+            await work
+        except TransientError as error:
+            log.warning("a round was cut short", extra={"loop": name, "error": str(error)})
+        except Exception:
+            log.exception("a round failed", extra={"loop": name})
+            await asyncio.sleep(_FAILED_PAUSE)
 
     async def dispatch(self, running: engine.Engine) -> int:
         """Queue every look that is due and not queued yet."""
@@ -77,17 +92,17 @@ class Looks:
     async def send_for_ever(self) -> None:
         """Send what the outbox holds, again and again."""
         while True:
-            if not await self.outbox.send_due():
-                await asyncio.sleep(self.pause)
+            await self._guarded("outbox", self._send_once())
+
+    async def _send_once(self) -> None:
+        if not await self.outbox.send_due():
+            await asyncio.sleep(self.pause)
 
     async def sweep_for_ever(self, interval: float) -> None:
         """Look at everything from time to time, so that a lost event is harmless; `interval` is in seconds."""
         await self.store.request_looks([Look("config", "", "the program started")])
         while True:
-            try:
-                await self.sweep()
-            except TransientError as error:
-                log.warning("the sweep was cut short", extra={"error": str(error)})
+            await self._guarded("sweep", self.sweep())
             await asyncio.sleep(interval)
 
     async def sweep(self) -> None:

@@ -46,6 +46,8 @@ class Base:
     place: Place
     tip: CommitId
     merged: CommitId | None = None
+    reviewed: bool = False
+    """Whether people's commits in `merged` were approved: then plans get the task's own `env`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class Previewer:
         """
         sentinels = Sentinels(self.vault.digest(promotion.id.encode())[:8])
         walk = _Walk(self, promotion, policy, evaluator, WorkTree(self.git, sentinels), base)
+        if base is not None and base.merged is not None and not base.reviewed:
+            # People's commits are in what is planned, and nobody entitled has read them yet.
+            walk.plan_environment = evaluator.environment(policy.plan_env)
         await walk.run()
         return await self._conclude(walk)
 
@@ -150,6 +155,7 @@ class _Walk:
     evaluator: Evaluator
     tree: WorkTree
     base: Base | None
+    plan_environment: Mapping[str, Value] | None = None
     reports: list[StepReport] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
@@ -185,7 +191,6 @@ class _Walk:
             blank,
             presence=Presence.CONDITIONAL if conditional else Presence.CERTAIN,
             config=config,
-            tainted=is_tainted(config) and blank.step_class in _TAINTABLE,
         )
         return await self._run(report, step, config)
 
@@ -201,8 +206,11 @@ class _Walk:
         except TerminalError as error:
             return self._failed(report, Problem(step.alias, str(error)))
         access = await self.tree.end()
+        step_class = result.step_class or report.step_class
         report = replace(
             report,
+            step_class=step_class,
+            tainted=is_tainted(config) and step_class in _TAINTABLE,
             status=None if report.presence is Presence.CONDITIONAL else result.status,
             output=result.output,
             message=result.message,
@@ -243,6 +251,7 @@ class _Walk:
             earlier=tuple(self.reports),
             attempt=self.promotion.attempt,
             pins=self._wanted_pins(),
+            plan_environment=self.plan_environment,
         )
 
     def _wanted_pins(self) -> Mapping[str, Pin]:

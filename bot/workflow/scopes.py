@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.codec import decode_value
 from bot.domain.freight import FreightStatus
-from bot.domain.model import Step
+from bot.domain.model import Step, Variable
 from bot.domain.promotion import Promotion, StepStatus
 from bot.domain.values import Unknown, Value
 from bot.expressions.errors import ExpressionError
 from bot.expressions.facts import DataFacts, FreightFacts, PromotionFacts, SecretData, StepFacts, StepMeta
-from bot.expressions.scopes import StepExpressions, decide_run, evaluate_config
+from bot.expressions.scopes import StepExpressions, decide_run, evaluate_config, evaluate_variables
 from bot.ports import Secrets, Store, TerminalError
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Progress
@@ -46,6 +46,14 @@ class PromotionEvaluator:
             return evaluate_config(self.facts, _step_facts(step, progress), self._texts(step))
         except ExpressionError as error:
             raise TerminalError(f"the config of {step.alias}: {error}") from error
+
+    def environment(self, variables: Sequence[Variable]) -> Mapping[str, Value]:
+        """Variables of a policy, evaluated."""
+        texts = StepExpressions(variables=tuple(variables))
+        try:
+            return evaluate_variables(self.facts, StepFacts(alias=""), texts)
+        except ExpressionError as error:
+            raise TerminalError(f"planEnv of the ReviewPolicy: {error}") from error
 
     def _texts(self, step: Step) -> StepExpressions:
         return StepExpressions(

@@ -246,7 +246,8 @@ class Worker:
             promotion = begun
         if promotion.merge_commit is None and policy.review == "None":
             preview = _without_review(preview)
-        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author)
+        marker = self.reporter.trailer(self.reporter.marker(promotion))
+        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, marker)
         outcome = await self._walk(task)
         return await self._concluded(promotion, preview, outcome)
 
@@ -275,7 +276,7 @@ class Worker:
         if not changed:
             return preview
         commit = await self.git.read_commit(url, merge)
-        base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge)
+        base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge, reviewed=True)
         again = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if again.digest == preview.digest:
             return again
