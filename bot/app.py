@@ -30,7 +30,7 @@ from bot.domain.events import AppIdentity
 from bot.domain.model import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
-from bot.ports import ConfigSource, Ports, TerminalError
+from bot.ports import ConfigSource, Ports, TerminalError, TransientError
 from bot.settings import Settings
 from bot.steps import NOT_CARRIED_OUT, build_steps
 from bot.web.api import Api
@@ -112,11 +112,26 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             dns=SystemDns(),
             store=store,
         )
-        yield join(settings, ports, store, github, configuration)
+        yield join(settings, ports, store, github, configuration, await _find_identity(settings, github))
+
+
+async def _find_identity(settings: Settings, github: GitHubApp) -> AppIdentity:
+    """Who we are on GitHub. Without the account's id our own pushes only cause a look too many."""
+    try:
+        for repository in await github.list_repositories():
+            return await github.identity(repository)
+    except (TransientError, TerminalError) as error:
+        log.warning("GitHub did not tell who we are: %s", error)
+    return AppIdentity(settings.app_id)
 
 
 def join(
-    settings: Settings, ports: Ports, store: DatabaseStore, github: GitHubApp, configuration: Configuration
+    settings: Settings,
+    ports: Ports,
+    store: DatabaseStore,
+    github: GitHubApp,
+    configuration: Configuration,
+    identity: AppIdentity,
 ) -> Lockstep:
     """Join the workflow's parts over the ports."""
     runners = build_steps(ports)
@@ -126,7 +141,6 @@ def join(
         ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
     )
     looker = StageLooker(gatherer, reporter, publisher, store, github)
-    identity = AppIdentity(settings.app_id)
     worker = Worker(
         previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
         fulfiller=Fulfiller(runners, ports.git, store, ports.vault, ports.clock),
@@ -234,12 +248,13 @@ def _engine_database(settings: Settings) -> str:
 
 def _github(settings: Settings) -> GitHubSettings:
     api = settings.github_url.rstrip("/")
-    web = "https://github.com/" if api == "https://api.github.com" else api.removesuffix("/api/v3") + "/"
+    # github.com and GHE.com have a host for the API, GitHub Enterprise Server a path.
+    web = api.replace("://api.", "://", 1) if "://api." in api else api.removesuffix("/api/v3")
     return GitHubSettings(
         app_id=settings.app_id,
         private_key=settings.private_key,
         api_url=f"{api}/",
-        web_url=web,
+        web_url=f"{web}/",
         write_interval=settings.pace,
     )
 
