@@ -6,13 +6,12 @@ from bot.sandbox.github import checks, discussion, merging, packages, pulls, pus
 from bot.sandbox.github.auth import Actor, person, require_permission
 from bot.sandbox.github.discussion import NewIssue
 from bot.sandbox.github.errors import Refused, not_found
-from bot.sandbox.github.git import ZERO
+from bot.sandbox.github.git import ZERO, RefChange
 from bot.sandbox.github.merging import MergeRequest
 from bot.sandbox.github.packages import Package
 from bot.sandbox.github.pulls import NewPull
-from bot.sandbox.github.pushes import RefChange
 from bot.sandbox.github.records import CheckRun, CheckSuite, Comment, Issue, PullRequest, Repository, Review
-from bot.sandbox.github.signing import person_of, server_commit
+from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.world import World
 
 
@@ -175,7 +174,7 @@ class Actions:
             start = old or git.ref(f"refs/heads/{repo.default_branch}")
             tree = git.tree_with(start, files)
             who = person_of(self._world, actor.account)
-            sha = server_commit(self._world, repo, tree, [start] if start else [], message, who)
+            sha = server_commit(self._world, repo, Draft(tree, [start] if start else [], message, who))
             change = RefChange(f"refs/heads/{branch}", old or ZERO, sha)
             pushes.move_ref(self._world, actor, repo, change)
             return sha
@@ -195,7 +194,7 @@ class Actions:
         """Press "Re-run" on a check run."""
         with self._world.store.lock:
             actor, repo = self._at(user, repository, "write")
-            checks.rerequest_run(self._world, actor, repo, self._run(repo, check_run_id))
+            checks.rerequest_run(self._world, actor, self._run(repo, check_run_id))
 
     def rerun_all_checks(self, user: str, repository: str, check_suite_id: int) -> None:
         """Press "Re-run all checks" of a check suite."""
@@ -210,7 +209,7 @@ class Actions:
         """Press a button of a check run, as everybody with write permission can."""
         with self._world.store.lock:
             actor, repo = self._at(user, repository, "write")
-            checks.press(self._world, actor, repo, self._run(repo, check_run_id), identifier)
+            checks.press(self._world, actor, self._run(repo, check_run_id), identifier)
 
     def _run(self, repo: Repository, id: int) -> CheckRun:
         found = self._world.store.get(CheckRun, id)

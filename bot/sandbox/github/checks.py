@@ -3,8 +3,8 @@
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.errors import Refused, forbidden, invalid
 from bot.sandbox.github.events import Notice, emit
-from bot.sandbox.github.git import ZERO
-from bot.sandbox.github.pushes import RefChange, open_suite, tell_suite
+from bot.sandbox.github.git import ZERO, RefChange
+from bot.sandbox.github.pushes import open_suite, tell_suite
 from bot.sandbox.github.records import CheckRun, CheckSuite, Json, Repository
 from bot.sandbox.github.views.checks import check_run, check_suite, suite_state
 from bot.sandbox.github.views.lens import Lens
@@ -77,7 +77,7 @@ def create_run(world: World, actor: Actor, repo: Repository, fields: Json) -> Ch
         run = world.store.add(
             CheckRun(repo.id, suite.id, actor.app_id, sha, **{"name": fields["name"], **values})
         )
-        tell_run(world, actor, repo, run, "created")
+        tell_run(world, actor, run, "created")
         if run.status == "completed":
             _completed(world, actor, repo, run)
         return run
@@ -137,7 +137,7 @@ def update_run(world: World, actor: Actor, repo: Repository, run: CheckRun, fiel
 
 
 def _completed(world: World, actor: Actor, repo: Repository, run: CheckRun) -> None:
-    tell_run(world, actor, repo, run, "completed")
+    tell_run(world, actor, run, "completed")
     suite = world.store.need(CheckSuite, run.suite_id)
     world.store.change(suite, updated_at=world.now(), rerequested=False)
     if suite_state(Lens(world, ""), suite)[0] == "completed":
@@ -150,10 +150,9 @@ def _completed(world: World, actor: Actor, repo: Repository, run: CheckRun) -> N
     world.wake()
 
 
-def tell_run(
-    world: World, actor: Actor, repo: Repository, run: CheckRun, action: str, more: Json | None = None
-) -> None:
+def tell_run(world: World, actor: Actor, run: CheckRun, action: str, more: Json | None = None) -> None:
     """Send `check_run`; re-runs and buttons reach only the App that made the run."""
+    repo = world.store.need(Repository, run.repo_id)
     only = run.app_id if action in ("rerequested", "requested_action") else None
 
     def build(lens: Lens) -> Json:
@@ -164,13 +163,13 @@ def tell_run(
     emit(world, repo, Notice("check_run", action, actor, only_app=only), build)
 
 
-def rerequest_run(world: World, actor: Actor, repo: Repository, run: CheckRun) -> None:
+def rerequest_run(world: World, actor: Actor, run: CheckRun) -> None:
     """Ask the App to run one check again; the run itself stays as it is until the App acts."""
     if run.status != "completed":
         raise Refused(422, "This check run is not rerequestable")
     with world.store.transaction():
         world.store.change(world.store.need(CheckSuite, run.suite_id), rerequested=True)
-        tell_run(world, actor, repo, run, "rerequested")
+        tell_run(world, actor, run, "rerequested")
 
 
 def rerequest_suite(world: World, actor: Actor, repo: Repository, suite: CheckSuite) -> None:
@@ -180,10 +179,10 @@ def rerequest_suite(world: World, actor: Actor, repo: Repository, suite: CheckSu
         tell_suite(world, actor, repo, suite, "rerequested")
 
 
-def press(world: World, actor: Actor, repo: Repository, run: CheckRun, identifier: str) -> None:
+def press(world: World, actor: Actor, run: CheckRun, identifier: str) -> None:
     """Press a button of a completed run, as anybody with write permission can."""
     if run.status != "completed" or all(item["identifier"] != identifier for item in run.actions):
         raise Refused(422, f"Check run {run.name} has no button {identifier}.")
     more = {"requested_action": {"identifier": identifier}}
     with world.store.transaction():
-        tell_run(world, actor, repo, run, "requested_action", more)
+        tell_run(world, actor, run, "requested_action", more)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.errors import Refused, invalid
 from bot.sandbox.github.events import Notice, emit
-from bot.sandbox.github.git import Git
-from bot.sandbox.github.pushes import RefChange, move_ref
+from bot.sandbox.github.git import RefChange
+from bot.sandbox.github.pushes import move_ref
 from bot.sandbox.github.records import (
     CheckRun,
     CommitStatus,
@@ -17,7 +17,7 @@ from bot.sandbox.github.records import (
     Repository,
 )
 from bot.sandbox.github.rules import check_state
-from bot.sandbox.github.signing import person_of, server_commit
+from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.views.checks import deployment as deployment_view
 from bot.sandbox.github.views.checks import deployment_status as status_view
 from bot.sandbox.github.world import World
@@ -39,7 +39,7 @@ def create(world: World, actor: Actor, repo: Repository, fields: Json) -> Deploy
     if sha is None:
         raise Refused(422, f"No ref found for: {fields['ref']}")
     if fields.get("auto_merge", True):
-        merged = _auto_merge(world, actor, repo, fields["ref"], sha, git)
+        merged = _auto_merge(world, actor, repo, fields["ref"], sha)
         if merged:
             return merged
     _check_contexts(world, repo, sha, fields.get("required_contexts"))
@@ -77,10 +77,9 @@ def create(world: World, actor: Actor, repo: Repository, fields: Json) -> Deploy
         return made
 
 
-def _auto_merge(
-    world: World, actor: Actor, repo: Repository, ref: str, sha: str, git: Git
-) -> AutoMerged | None:
+def _auto_merge(world: World, actor: Actor, repo: Repository, ref: str, sha: str) -> AutoMerged | None:
     """Merge the default branch into the branch `ref` if it is behind."""
+    git = world.git(repo)
     base = git.ref(f"refs/heads/{repo.default_branch}")
     head = git.ref(f"refs/heads/{ref}")
     if base is None or head is None or ref == repo.default_branch or git.is_ancestor(base, sha):
@@ -89,7 +88,7 @@ def _auto_merge(
     if tree is None:
         raise Refused(409, f"Conflict merging {repo.default_branch} into {ref}.")
     message = f"Merge branch '{repo.default_branch}' into {ref}"
-    new = server_commit(world, repo, tree, [head, base], message, person_of(world, actor.account))
+    new = server_commit(world, repo, Draft(tree, [head, base], message, person_of(world, actor.account)))
     move_ref(world, actor, repo, RefChange(f"refs/heads/{ref}", head, new))
     return AutoMerged(f"Auto-merged {repo.default_branch} into {ref} on deployment.")
 

@@ -105,14 +105,13 @@ def add_comment(world: World, actor: Actor, repo: Repository, item: Issue, body:
     with world.store.transaction():
         made = world.store.add(Comment(repo.id, item.number, actor.account.id, body, actor.app_id, now, now))
         world.store.change(item, updated_at=now)
-        tell_comment(world, actor, repo, made, "created")
+        tell_comment(world, actor, made, "created")
         return made
 
 
-def tell_comment(
-    world: World, actor: Actor, repo: Repository, item: Comment, action: str, more: Json | None = None
-) -> None:
+def tell_comment(world: World, actor: Actor, item: Comment, action: str, more: Json | None = None) -> None:
     """Send `issue_comment` with the action to every App that wants it."""
+    repo = world.store.need(Repository, item.repo_id)
 
     def build(lens: Lens) -> Json:
         found = world.issue(repo, item.number)
@@ -140,7 +139,7 @@ def edit_comment(world: World, actor: Actor, repo: Repository, item: Comment, bo
     with world.store.transaction():
         old = item.body
         item = world.store.change(item, body=body, updated_at=world.now(), edited_by=actor.account.id)
-        tell_comment(world, actor, repo, item, "edited", {"changes": {"body": {"from": old}}})
+        tell_comment(world, actor, item, "edited", {"changes": {"body": {"from": old}}})
         return item
 
 
@@ -148,7 +147,7 @@ def delete_comment(world: World, actor: Actor, repo: Repository, item: Comment) 
     """Remove a comment."""
     _may_change(world, actor, repo, item)
     with world.store.transaction():
-        tell_comment(world, actor, repo, item, "deleted")
+        tell_comment(world, actor, item, "deleted")
         for reaction in world.store.find(Reaction, subject="comment", subject_id=item.id):
             world.store.remove(reaction)
         world.store.remove(item)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.sandbox.github.accounts import App, Installation, User
 from bot.sandbox.github.auth import Actor
-from bot.sandbox.github.git import ZERO, Commit
+from bot.sandbox.github.git import ZERO, Commit, RefChange
 from bot.sandbox.github.records import Delivery, Json, Repository
 from bot.sandbox.github.views.checks import simple_commit
 from bot.sandbox.github.views.lens import Lens, node_id
@@ -43,7 +43,7 @@ def emit(world: World, repo: Repository, notice: Notice, build: Build) -> None:
             continue
         if body is None:
             body = _body(lens, repo, notice, build)
-        _store(world, app, installation, notice, {**body, **_installation(installation)}, repo.id)
+        _store(world, app, installation, notice, {**body, **_installation(installation)})
 
 
 def _body(lens: Lens, repo: Repository, notice: Notice, build: Build) -> Json:
@@ -87,7 +87,7 @@ def emit_to_app(
     full = {**({} if notice.action is None else {"action": notice.action}), **body}
     if notice.actor.user:
         full["sender"] = user(Lens(world, BASE_MARK), notice.actor.user)
-    _store(world, app, installation, notice, full, None)
+    _store(world, app, installation, notice, full)
 
 
 def _store(
@@ -96,7 +96,6 @@ def _store(
     installation: Installation | None,
     notice: Notice,
     body: Json,
-    repo_id: int | None = None,
 ) -> None:
     if not app.webhook_url:
         return
@@ -108,16 +107,16 @@ def _store(
             action=notice.action,
             payload=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
             installation_id=installation.id if installation else None,
-            repo_id=repo_id,
+            repo_id=body["repository"]["id"] if "repository" in body else None,
             delivered_at=world.now(),
         )
     )
     world.wake()
 
 
-def push_payload(lens: Lens, repo: Repository, ref: str, old: str, new: str, actor: Actor) -> Json:
+def push_payload(lens: Lens, repo: Repository, change: RefChange, actor: Actor) -> Json:
     """The body of a `push` event; both sides ZERO never happens."""
-    git = lens.world.git(repo)
+    git, old, new = lens.world.git(repo), change.old, change.new
     created, deleted = old == ZERO, new == ZERO
     web = lens.repo_web(repo)
     if deleted:
@@ -130,7 +129,7 @@ def push_payload(lens: Lens, repo: Repository, ref: str, old: str, new: str, act
     head = _push_commit(lens, repo, git.commit(new)) if not deleted else None
     name = actor.account.login
     return {
-        "ref": ref,
+        "ref": change.ref,
         "before": old,
         "after": new,
         "base_ref": None,

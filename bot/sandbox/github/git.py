@@ -72,6 +72,20 @@ class FileChange:
     previous: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RefChange:
+    """One ref that is to move or has moved; ZERO stands for "is not there"."""
+
+    ref: str
+    old: str
+    new: str
+
+    @property
+    def branch(self) -> str | None:
+        """The branch's name, or None for tags and other refs."""
+        return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else None
+
+
 def git_environment() -> dict[str, str]:
     """The whole environment of a git child: nothing of the user's own configuration takes part."""
     return {

@@ -15,11 +15,13 @@ from starlette.types import Message, Receive, Scope, Send
 from bot.sandbox.github import pushes
 from bot.sandbox.github.auth import ANONYMOUS, Actor, authenticate, level, may_see
 from bot.sandbox.github.errors import Refused
-from bot.sandbox.github.git import Git, git_environment
+from bot.sandbox.github.git import Git, RefChange, git_environment
 from bot.sandbox.github.records import LoggedRequest, Repository
 from bot.sandbox.github.world import World
 
-_PATH = re.compile(r"/([^/]+)/([^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack|HEAD|objects/.+)")
+_PATH = re.compile(
+    r"/([^/]+)/([^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack|HEAD|objects/.+)"
+)
 _CHUNK = 64 * 1024
 # The variables by which a hook sees objects that a push has sent but not yet brought in.
 _QUARANTINE = ("GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
@@ -100,7 +102,7 @@ class GitHttp:
         changes = []
         for line in question["lines"]:
             old, new, ref = line.split(" ", 2)
-            changes.append(pushes.RefChange(ref, old, new))
+            changes.append(RefChange(ref, old, new))
         with self._world.store.lock:
             repo = self._world.store.need(Repository, push.repo.id)
             if question["hook"] == "post-receive":

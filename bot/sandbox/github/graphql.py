@@ -13,11 +13,11 @@ from starlette.responses import JSONResponse, Response
 from bot.sandbox.github import pulls, pushes, queue, rules
 from bot.sandbox.github.auth import ANONYMOUS, Actor, authenticate, require_permission
 from bot.sandbox.github.errors import Refused
+from bot.sandbox.github.git import RefChange
 from bot.sandbox.github.graphql_language import Field, GraphQLError, read
-from bot.sandbox.github.pushes import RefChange
 from bot.sandbox.github.records import Comment, LoggedRequest, PullRequest, Repository
 from bot.sandbox.github.rest import body
-from bot.sandbox.github.signing import person_of, server_commit
+from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.views.lens import from_node_id, node_id
 from bot.sandbox.github.world import World
 
@@ -246,7 +246,7 @@ def _create_commit(asked: _Asked) -> dict[str, Any]:
     if not text:
         raise GraphQLError("A commit message is required", "UNPROCESSABLE")
     who = person_of(asked.world, asked.actor.account)
-    sha = server_commit(asked.world, repo, tree, [old], text, who)
+    sha = server_commit(asked.world, repo, Draft(tree, [old], text, who))
     pushes.move_ref(asked.world, asked.actor, repo, RefChange(ref, old, sha))
     return {
         "clientMutationId": given.get("clientMutationId"),

@@ -7,11 +7,11 @@ from bot.sandbox.github import rules
 from bot.sandbox.github.accounts import App, User
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.errors import Refused, forbidden
-from bot.sandbox.github.git import ZERO, Commit, Git, RefMoved
+from bot.sandbox.github.git import ZERO, Commit, Git, RefChange, RefMoved
 from bot.sandbox.github.pulls import close_pull, compute_mergeable
-from bot.sandbox.github.pushes import RefChange, apply_ref, move_ref, ref_changed
+from bot.sandbox.github.pushes import apply_ref, move_ref, ref_changed
 from bot.sandbox.github.records import Intent, PullRequest, Repository
-from bot.sandbox.github.signing import person_of, server_commit
+from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.world import World
 
 METHODS = ("merge", "squash", "rebase")
@@ -145,7 +145,7 @@ def _squash_commit(work: _Work, git: Git, base: str) -> str:
         raise Refused(405, NOT_MERGEABLE)
     author = work.world.store.need(User, issue.author_id)
     text = f"{title}\n\n{message}".strip()
-    return server_commit(work.world, work.repo, tree, [base], text, person_of(work.world, author))
+    return server_commit(work.world, work.repo, Draft(tree, [base], text, person_of(work.world, author)))
 
 
 def _rest(commit: Commit) -> str:
@@ -156,7 +156,7 @@ def _rest(commit: Commit) -> str:
 def _commit(work: _Work, tree: str, parents: list[str], title: str, message: str) -> str:
     text = f"{title}\n\n{message}".strip()
     author = person_of(work.world, work.actor.account)
-    return server_commit(work.world, work.repo, tree, parents, text, author)
+    return server_commit(work.world, work.repo, Draft(tree, parents, text, author))
 
 
 def _rebase(work: _Work, git: Git, base: str) -> str:
@@ -244,7 +244,7 @@ def update_branch(
         raise Refused(422, "merge conflict between base and head")
     message = f"Merge branch '{pull.base_ref}' into {pull.head_ref}"
     who = person_of(world, actor.account)
-    new = server_commit(world, repo, tree, [pull.head_sha, base], message, who)
+    new = server_commit(world, repo, Draft(tree, [pull.head_sha, base], message, who))
     move_ref(world, actor, repo, RefChange(f"refs/heads/{pull.head_ref}", pull.head_sha, new))
     return new
 
@@ -267,4 +267,4 @@ def revert_commit(world: World, actor: Actor, repo: Repository, pull: PullReques
         raise Refused(422, "This pull request cannot be reverted automatically, there are conflicts.")
     issue = world.issue(repo, pull.number)
     text = f'Revert "{issue.title}"\n\nThis reverts pull request #{pull.number}.'
-    return server_commit(world, repo, tree, [base], text, who)
+    return server_commit(world, repo, Draft(tree, [base], text, who))

@@ -16,7 +16,7 @@ from bot.sandbox.github.records import (
     Repository,
     Review,
 )
-from bot.sandbox.github.signing import server_commit
+from bot.sandbox.github.signing import Draft, server_commit
 from bot.sandbox.github.views.lens import Lens
 from bot.sandbox.github.views.pulls import pull_request, review
 from bot.sandbox.github.world import World
@@ -78,7 +78,7 @@ def open_pull(world: World, actor: Actor, repo: Repository, new: NewPull) -> Pul
             )
         )
         world.git(repo).set_ref(f"refs/pull/{number}/head", head)
-        tell(world, actor, repo, pull, "opened")
+        tell(world, actor, pull, "opened")
         world.wake()
         return pull
 
@@ -106,10 +106,9 @@ def _custom(message: str) -> Refused:
     return Refused(422, "Validation Failed", errors=[error])
 
 
-def tell(
-    world: World, actor: Actor, repo: Repository, pull: PullRequest, action: str, more: Json | None = None
-) -> None:
+def tell(world: World, actor: Actor, pull: PullRequest, action: str, more: Json | None = None) -> None:
     """Send `pull_request` with the action to every App that wants it."""
+    repo = world.store.need(Repository, pull.repo_id)
 
     def build(lens: Lens) -> Json:
         state = mergeable_state(world, repo, pull)
@@ -135,7 +134,7 @@ def edit_pull(world: World, actor: Actor, repo: Repository, pull: PullRequest, c
             pull = _retarget(world, repo, pull, base)
         world.store.change(issue, updated_at=world.now())
         if old:
-            tell(world, actor, repo, pull, "edited", {"changes": old})
+            tell(world, actor, pull, "edited", {"changes": old})
         return pull
 
 
@@ -175,7 +174,7 @@ def set_state(world: World, actor: Actor, repo: Repository, pull: PullRequest, s
         )
         pull = forget_mergeable(world, world.store.change(pull, head_sha=head))
         git.set_ref(f"refs/pull/{pull.number}/head", head)
-        tell(world, actor, repo, pull, "reopened")
+        tell(world, actor, pull, "reopened")
         return pull
 
 
@@ -194,7 +193,7 @@ def close_pull(
             pull = world.store.change(
                 pull, merged=True, merged_at=now, merged_by=actor.account.id, mergeable=None, **merged
             )
-        tell(world, actor, repo, pull, "closed")
+        tell(world, actor, pull, "closed")
         return pull
 
 
@@ -216,7 +215,7 @@ def head_moved(world: World, actor: Actor, repo: Repository, branch: str, new: s
         git.set_ref(f"refs/pull/{pull.number}/head", new)
         if not same_diff:
             _dismiss_stale(world, actor, repo, pull)
-        tell(world, actor, repo, pull, "synchronize", {"before": old, "after": new})
+        tell(world, actor, pull, "synchronize", {"before": old, "after": new})
 
 
 def _diff_text(git: Git, base: str, head: str) -> bytes:
@@ -231,13 +230,12 @@ def _dismiss_stale(world: World, actor: Actor, repo: Repository, pull: PullReque
     for item in rules.latest_reviews(world, repo, pull).values():
         if item.state == "APPROVED" and item.commit_id != pull.head_sha:
             dismissed = world.store.change(item, state="DISMISSED")
-            tell_review(world, actor, repo, pull, dismissed, "dismissed")
+            tell_review(world, actor, pull, dismissed, "dismissed")
 
 
-def tell_review(
-    world: World, actor: Actor, repo: Repository, pull: PullRequest, item: Review, action: str
-) -> None:
+def tell_review(world: World, actor: Actor, pull: PullRequest, item: Review, action: str) -> None:
     """Send `pull_request_review` with the action to every App that wants it."""
+    repo = world.store.need(Repository, pull.repo_id)
 
     def build(lens: Lens) -> Json:
         view = review(lens, repo, item)
@@ -287,7 +285,7 @@ def compute_mergeable(world: World, repo: Repository, pull: PullRequest) -> Pull
     if tree is None:
         return world.store.change(pull, mergeable=False, rebaseable=False)
     message = f"Merge {pull.head_sha} into {base}\n"
-    sha = server_commit(world, repo, tree, [base, pull.head_sha], message, None)
+    sha = server_commit(world, repo, Draft(tree, [base, pull.head_sha], message, None))
     git.set_ref(f"refs/pull/{pull.number}/merge", sha)
     return world.store.change(pull, mergeable=True, rebaseable=True, merge_commit_sha=sha)
 

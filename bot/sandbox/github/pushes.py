@@ -3,31 +3,15 @@
 Every change of a branch, by `git push`, by REST, by a merge or on the web, ends in `ref_changed`.
 """
 
-from dataclasses import dataclass
-
 from bot.sandbox.github import rules
 from bot.sandbox.github.auth import Actor, level
 from bot.sandbox.github.errors import Refused
 from bot.sandbox.github.events import Notice, emit, push_payload
-from bot.sandbox.github.git import ZERO, Git, RefMoved
+from bot.sandbox.github.git import ZERO, Git, RefChange, RefMoved
 from bot.sandbox.github.pulls import base_moved, branch_deleted, head_moved
 from bot.sandbox.github.records import CheckSuite, Repository
 from bot.sandbox.github.views.checks import check_suite
 from bot.sandbox.github.world import World
-
-
-@dataclass(frozen=True, slots=True)
-class RefChange:
-    """One ref that is to move or has moved; ZERO stands for "is not there"."""
-
-    ref: str
-    old: str
-    new: str
-
-    @property
-    def branch(self) -> str | None:
-        """The branch's name, or None for tags and other refs."""
-        return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else None
 
 
 def problems(world: World, actor: Actor, repo: Repository, change: RefChange, git: Git) -> list[str]:
@@ -100,7 +84,7 @@ def ref_changed(world: World, actor: Actor, repo: Repository, change: RefChange)
             world,
             repo,
             Notice("push", None, actor),
-            lambda lens: push_payload(lens, repo, change.ref, change.old, change.new, actor),
+            lambda lens: push_payload(lens, repo, change, actor),
         )
         if change.branch is None:
             return

@@ -5,11 +5,11 @@ from bot.sandbox.github.accounts import User
 from bot.sandbox.github.auth import Actor, person
 from bot.sandbox.github.errors import Refused
 from bot.sandbox.github.events import Notice, emit
-from bot.sandbox.github.git import ZERO, RefMoved
+from bot.sandbox.github.git import ZERO, RefChange, RefMoved
 from bot.sandbox.github.pulls import close_pull
-from bot.sandbox.github.pushes import RefChange, ref_changed
+from bot.sandbox.github.pushes import ref_changed
 from bot.sandbox.github.records import Json, PullRequest, QueueEntry, Repository
-from bot.sandbox.github.signing import person_of, server_commit
+from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.views.checks import simple_commit
 from bot.sandbox.github.views.lens import Lens
 from bot.sandbox.github.world import World
@@ -41,21 +41,23 @@ def enqueue(
         raise Refused(422, "Pull request has conflicts with the queue")
     issue = world.issue(repo, pull.number)
     message = f"Merge pull request #{pull.number} from {pull.head_ref}\n\n{issue.title}"
-    sha = server_commit(world, repo, tree, [onto, pull.head_sha], message, person_of(world, actor.account))
+    sha = server_commit(
+        world, repo, Draft(tree, [onto, pull.head_sha], message, person_of(world, actor.account))
+    )
     ref = f"refs/heads/gh-readonly-queue/{pull.base_ref}/pr-{pull.number}-{onto}"
     with world.store.transaction():
         entry = world.store.add(
             QueueEntry(repo.id, pull.number, pull.base_ref, pull.head_sha, sha, ref, actor.account.id)
         )
         git.set_ref(ref, sha)
-        _tell(world, actor, repo, entry, "checks_requested")
+        _tell(world, actor, entry, "checks_requested")
         world.wake()
         return entry
 
 
-def _tell(
-    world: World, actor: Actor, repo: Repository, entry: QueueEntry, action: str, more: Json | None = None
-) -> None:
+def _tell(world: World, actor: Actor, entry: QueueEntry, action: str, more: Json | None = None) -> None:
+    repo = world.store.need(Repository, entry.repo_id)
+
     def build(lens: Lens) -> Json:
         commit = lens.world.git(repo).commit(entry.group_sha)
         group = {
@@ -99,7 +101,7 @@ def _leave(world: World, repo: Repository, entry: QueueEntry, reason: str) -> No
     actor = person(world.store.need(User, entry.user_id))
     git = world.git(repo)
     with world.store.transaction():
-        _tell(world, actor, repo, entry, "destroyed", {"reason": reason})
+        _tell(world, actor, entry, "destroyed", {"reason": reason})
         world.store.remove(entry)
         here = git.ref(entry.group_ref)
         if here:

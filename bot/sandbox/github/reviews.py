@@ -43,7 +43,7 @@ def submit(
         if actor.account.id in pull.reviewers:
             left = tuple(id for id in pull.reviewers if id != actor.account.id)
             pull = world.store.change(pull, reviewers=left)
-        tell_review(world, actor, repo, pull, item, "submitted")
+        tell_review(world, actor, pull, item, "submitted")
         return item
 
 
@@ -60,7 +60,7 @@ def dismiss(world: World, actor: Actor, repo: Repository, review: Review, messag
         raise forbidden("Must have push access to repository")
     with world.store.transaction():
         item = world.store.change(review, state="DISMISSED", dismissal_message=message)
-        tell_review(world, actor, repo, world.pull(repo, review.number), item, "dismissed")
+        tell_review(world, actor, world.pull(repo, review.number), item, "dismissed")
         return item
 
 
@@ -83,10 +83,10 @@ def request_reviewers(
         )
         for id in new_users:
             more = {"requested_reviewer": user_by_id(lens, id)}
-            tell(world, actor, repo, pull, "review_requested", more)
+            tell(world, actor, pull, "review_requested", more)
         for id in new_teams:
             more = {"requested_team": team(lens, world.store.need(Team, id))}
-            tell(world, actor, repo, pull, "review_requested", more)
+            tell(world, actor, pull, "review_requested", more)
         return pull
 
 
@@ -105,7 +105,7 @@ def remove_reviewers(
         )
         for id in gone:
             more = {"requested_reviewer": user_by_id(lens, id)}
-            tell(world, actor, repo, pull, "review_request_removed", more)
+            tell(world, actor, pull, "review_request_removed", more)
         return pull
 
 

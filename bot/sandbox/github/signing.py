@@ -1,6 +1,7 @@
 """Commits that the server makes itself, and which it therefore signs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bot.sandbox.github.accounts import User
 from bot.sandbox.github.git import Person
@@ -15,13 +16,22 @@ def person_of(world: World, account: User) -> Person:
     return Person(account.name or account.login, account.email, world.now())
 
 
-def server_commit(
-    world: World, repo: Repository, tree: str, parents: Sequence[str], message: str, author: Person | None
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A commit to be made; without an author the server is its author."""
+
+    tree: str
+    parents: Sequence[str]
+    message: str
+    author: Person | None = None
+
+
+def server_commit(world: World, repo: Repository, draft: Draft) -> str:
     """Write a commit as GitHub does on the web: committed and signed by the server."""
     committer = Person(*WEB_FLOW, world.now())
-    text = message if message.endswith("\n") else message + "\n"
-    sha = world.git(repo).commit_tree(tree, parents, text, author=author or committer, committer=committer)
+    text = draft.message if draft.message.endswith("\n") else draft.message + "\n"
+    author = draft.author or committer
+    sha = world.git(repo).commit_tree(draft.tree, draft.parents, text, author=author, committer=committer)
     mark_verified(world, repo, sha)
     return sha
 

@@ -10,7 +10,7 @@ from bot.sandbox.github.git import ZERO
 from bot.sandbox.github.merging import finish_intents
 from bot.sandbox.github.provisioning import create_user
 from bot.sandbox.github.records import Delivery, Intent
-from bot.sandbox.github.signing import person_of, server_commit
+from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.store import SCHEMA_VERSION, Store
 from bot.sandbox.github.world import BASE_MARK, World
 from tests.sandbox.github.conftest import REPOSITORY, Stage, stage
@@ -62,7 +62,7 @@ async def test_a_merge_cut_off_by_a_crash_is_finished_or_forgotten(github: Stage
     base = git.ref("refs/heads/main") or ZERO
     olivia = world.need_user("olivia")
     tree = git.merge_tree(base, pull["head"]["sha"]) or ""
-    new = server_commit(world, repo, tree, [base], "squashed", person_of(world, olivia))
+    new = server_commit(world, repo, Draft(tree, [base], "squashed", person_of(world, olivia)))
     world.store.add(Intent(repo.id, pull["number"], base, new, "squash", olivia.id))
     if moved:
         git.update_ref("refs/heads/main", new, base)

@@ -6,8 +6,8 @@ from bot.sandbox.github import checks
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.errors import Refused, invalid, not_found
 from bot.sandbox.github.events import Notice, emit
-from bot.sandbox.github.git import ZERO
-from bot.sandbox.github.pushes import RefChange, open_suite, tell_suite
+from bot.sandbox.github.git import ZERO, RefChange
+from bot.sandbox.github.pushes import open_suite, tell_suite
 from bot.sandbox.github.records import CheckRun, CheckSuite, CommitStatus, Json
 from bot.sandbox.github.rest.call import Answer, Call, Route
 from bot.sandbox.github.views.checks import annotation, check_run, check_suite, simple_status, status
@@ -61,7 +61,7 @@ def list_annotations(call: Call) -> Answer:
 
 def rerequest_run(call: Call) -> Answer:
     """Ask the App to run the check again."""
-    checks.rerequest_run(call.world, call.actor, call.repo, _run(call))
+    checks.rerequest_run(call.world, call.actor, _run(call))
     return Answer(201, {})
 
 

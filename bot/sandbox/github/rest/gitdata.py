@@ -5,8 +5,8 @@ import binascii
 import posixpath
 
 from bot.sandbox.github.errors import Refused, not_found
-from bot.sandbox.github.git import ZERO, Person, TreeEntry
-from bot.sandbox.github.pushes import RefChange, move_ref
+from bot.sandbox.github.git import ZERO, Person, RefChange, TreeEntry
+from bot.sandbox.github.pushes import move_ref
 from bot.sandbox.github.records import Json
 from bot.sandbox.github.rest.call import Answer, Call, Route
 from bot.sandbox.github.signing import WEB_FLOW, mark_verified, person_of

@@ -224,7 +224,7 @@ def _tell_label(call: Call, item: Issue, action: str, name: str) -> None:
     if item.is_pull:
         pull = call.world.pull(call.repo, item.number)
         more = {"label": label(call.lens, call.repo, name)}
-        pulls.tell(call.world, call.actor, call.repo, pull, action, more)
+        pulls.tell(call.world, call.actor, pull, action, more)
     else:
         discussion.tell_issue(call.world, call.actor, call.repo, item, action)
 
