@@ -43,7 +43,8 @@ def render_gate_check(view: PromotionView) -> CheckRun:
         conclusion=conclusion,
         external_id=f"{view.promotion.id}/{view.promotion.preview}",
         details_url=view.page,
-        buttons=_plan_buttons(view),
+        # GitHub shows buttons on completed runs only.
+        buttons=_plan_buttons(view) if conclusion is not None else (),
     )
 
 

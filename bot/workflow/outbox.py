@@ -61,6 +61,11 @@ class Outbox:
             else:
                 await self.store.postpone_post(due, self.clock.now() + timedelta(minutes=5), str(error))
             return 0
+        except Exception as error:
+            # An error of ours in one post must not keep all others from going out.
+            log.exception("a post failed", extra={"post": due.post.key})
+            await self.store.postpone_post(due, self.clock.now() + timedelta(minutes=5), str(error))
+            return 0
         await self.store.finish_post(due)
         if due.post.kind == "check":
             await self._look(due)
