@@ -87,10 +87,7 @@ async def wait_for_the_end(road: Road) -> None:
     for _ in range(1200):
         if process.returncode is not None:
             return
-        if any(
-            event.kind == "succeeded" and "every step" in event.message
-            for event in (await road.events())[-3:]
-        ):
+        if await successes(road) >= 2:
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"neither death nor success\n{await road.tell()}")
