@@ -6,6 +6,7 @@ from bot.sandbox.github import checks, discussion, merging, packages, pulls, pus
 from bot.sandbox.github.auth import Actor, person, require_permission
 from bot.sandbox.github.discussion import NewIssue
 from bot.sandbox.github.errors import Refused, not_found
+from bot.sandbox.github.forks import find_head
 from bot.sandbox.github.git import ZERO, RefChange
 from bot.sandbox.github.merging import MergeRequest
 from bot.sandbox.github.packages import Package
@@ -92,9 +93,11 @@ class Actions:
     # ---- pull requests
 
     def open_pull(self, user: str, repository: str, new: NewPull) -> PullRequest:
-        """Open a pull request."""
+        """Open a pull request from a branch, or from one's own fork (`head` is then `login:branch`)."""
         with self._world.store.lock:
-            actor, repo = self._at(user, repository, "write")
+            actor, repo = self._at(user, repository)
+            source, _ = find_head(self._world, repo, new.head)
+            self._at(user, self._world.full_name(source), "write")
             return pulls.open_pull(self._world, actor, repo, new)
 
     def edit(self, user: str, repository: str, number: int, changes: Mapping[str, str]) -> PullRequest:

@@ -8,7 +8,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from bot.sandbox.github import installing, provisioning, rules
+from bot.sandbox.github import forks, installing, provisioning, rules
 from bot.sandbox.github.accounts import App, Team, User
 from bot.sandbox.github.actions import Actions
 from bot.sandbox.github.control import Control
@@ -133,6 +133,10 @@ class GitHub:
     ) -> Repository:
         """The repository, made with one commit of the files on `main`."""
         return provisioning.create_repository(self.world, owner, name, files or {}, private=private)
+
+    def create_fork(self, owner: str, source: str) -> Repository:
+        """The owner's fork of the repository `source` (`owner/name`), under the same name."""
+        return forks.create_fork(self.world, owner, self.repository(source))
 
     def set_role(self, repository: str, login: str, role: str) -> None:
         """Give the user a role (`read`, `triage`, `write`, `maintain`, `admin`, `none`) on `owner/name`."""

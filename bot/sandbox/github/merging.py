@@ -7,6 +7,7 @@ from bot.sandbox.github import rules
 from bot.sandbox.github.accounts import App, User
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.errors import Refused, forbidden
+from bot.sandbox.github.forks import bring, head_repository
 from bot.sandbox.github.git import ZERO, Commit, Git, RefChange, RefMoved
 from bot.sandbox.github.pulls import close_pull, compute_mergeable
 from bot.sandbox.github.pushes import apply_ref, move_ref, ref_changed
@@ -122,7 +123,7 @@ def check_rules(
 
 def _merge_commit(work: _Work, git: Git, base: str) -> str:
     issue = work.world.issue(work.repo, work.pull.number)
-    owner = work.world.owner(work.repo).login
+    owner = work.world.owner(head_repository(work.world, work.pull)).login
     title = work.request.title or f"Merge pull request #{work.pull.number} from {owner}/{work.pull.head_ref}"
     message = work.request.message if work.request.message is not None else issue.title
     tree = git.merge_tree(base, work.pull.head_sha)
@@ -203,6 +204,8 @@ def _finish(world: World, actor: Actor, repo: Repository, pull: PullRequest, int
 
 def delete_merged_branch(world: World, actor: Actor, repo: Repository, pull: PullRequest) -> None:
     """Delete the head branch of a merged pull request where the repository is set to do so."""
+    if pull.head_repo_id:
+        return
     ref = f"refs/heads/{pull.head_ref}"
     head = world.git(repo).ref(ref)
     used = world.open_pulls(repo, head_ref=pull.head_ref) or world.open_pulls(repo, base_ref=pull.head_ref)
@@ -234,6 +237,8 @@ def update_branch(
 ) -> str:
     """Merge the base into the head branch; 422 if the head moved or there is nothing to merge or a conflict."""
     git = world.git(repo)
+    if pull.head_repo_id and actor.app_id is not None:
+        raise forbidden()
     if expected is not None and expected != pull.head_sha:
         raise Refused(422, "expected head sha didn’t match current head ref.")
     base = git.ref(f"refs/heads/{pull.base_ref}")
@@ -245,7 +250,9 @@ def update_branch(
     message = f"Merge branch '{pull.base_ref}' into {pull.head_ref}"
     who = person_of(world, actor.account)
     new = server_commit(world, repo, Draft(tree, [pull.head_sha, base], message, who))
-    move_ref(world, actor, repo, RefChange(f"refs/heads/{pull.head_ref}", pull.head_sha, new))
+    source = head_repository(world, pull)
+    bring(world, source, repo, new)
+    move_ref(world, actor, source, RefChange(f"refs/heads/{pull.head_ref}", pull.head_sha, new))
     return new
 
 

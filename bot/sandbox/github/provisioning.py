@@ -122,11 +122,11 @@ def create_repository(
             found = world.store.add(
                 Repository(account.id, name, private, created_at=now, updated_at=now, pushed_at=now)
             )
-        _init_bare(world, found, files)
+        init_bare(world, found, files)
         return found
 
 
-def _init_bare(world: World, repo: Repository, files: Mapping[str, bytes]) -> None:
+def init_bare(world: World, repo: Repository, files: Mapping[str, bytes]) -> None:
     """Make the bare repository; a second run after a crash finishes what the first began."""
     git = world.git(repo)
     git.path.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from bot.sandbox.github import rules
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.errors import Refused, invalid, too_long
 from bot.sandbox.github.events import Notice, emit
+from bot.sandbox.github.forks import bring, find_head, head_of, head_repository, pulls_from
 from bot.sandbox.github.git import Git
 from bot.sandbox.github.records import (
     CheckRun,
@@ -27,7 +28,7 @@ TITLE_LIMIT = 256
 
 @dataclass(frozen=True, slots=True)
 class NewPull:
-    """What a pull request is opened with; `head` and `base` are names of branches of the repository."""
+    """What a pull request is opened with; `head` is a branch, or `owner:branch` in a fork."""
 
     title: str
     head: str
@@ -55,6 +56,7 @@ def next_number(world: World, repo: Repository) -> int:
 def open_pull(world: World, actor: Actor, repo: Repository, new: NewPull) -> PullRequest:
     """Open a pull request; 422 for a missing branch, nothing to merge, or a twin that is open."""
     check_texts("PullRequest", new.title, new.body)
+    source, branch = find_head(world, repo, new.head)
     head, base = _sides(world, repo, new)
     now = world.now()
     with world.store.transaction():
@@ -74,7 +76,15 @@ def open_pull(world: World, actor: Actor, repo: Repository, new: NewPull) -> Pul
         )
         pull = world.store.add(
             PullRequest(
-                repo.id, number, new.head, head, new.base, base, new.draft, last_pusher_id=actor.account.id
+                repo.id,
+                number,
+                branch,
+                head,
+                new.base,
+                base,
+                new.draft,
+                last_pusher_id=actor.account.id,
+                head_repo_id=0 if source.id == repo.id else source.id,
             )
         )
         world.git(repo).set_ref(f"refs/pull/{number}/head", head)
@@ -86,14 +96,17 @@ def open_pull(world: World, actor: Actor, repo: Repository, new: NewPull) -> Pul
 def _sides(world: World, repo: Repository, new: NewPull) -> tuple[str, str]:
     """The commits at head and base, after GitHub's checks."""
     git = world.git(repo)
-    head, base = git.ref(f"refs/heads/{new.head}"), git.ref(f"refs/heads/{new.base}")
+    source, branch = find_head(world, repo, new.head)
+    head, base = world.git(source).ref(f"refs/heads/{branch}"), git.ref(f"refs/heads/{new.base}")
     if base is None:
         raise invalid("PullRequest", "base")
     if head is None:
         raise invalid("PullRequest", "head")
-    if world.open_pulls(repo, head_ref=new.head, base_ref=new.base):
-        label = f"{world.owner(repo).login}:{new.head}"
-        raise _custom(f"A pull request already exists for {label}.")
+    if any(
+        home.id == repo.id and one.base_ref == new.base for home, one in pulls_from(world, source, branch)
+    ):
+        raise _custom(f"A pull request already exists for {world.owner(source).login}:{branch}.")
+    bring(world, repo, source, head)
     if git.merge_base(base, head) is None:
         raise _custom(f"The {new.head} branch has no history in common with {new.base}")
     if git.is_ancestor(head, base):
@@ -143,7 +156,8 @@ def _retarget(world: World, repo: Repository, pull: PullRequest, base: str) -> P
         raise invalid(
             "PullRequest", "base", message="Cannot change the base branch of a closed pull request."
         )
-    _, sha = _sides(world, repo, NewPull("t", pull.head_ref, base))
+    label = f"{world.owner(head_repository(world, pull)).login}:{pull.head_ref}"
+    _, sha = _sides(world, repo, NewPull("t", label, base))
     return forget_mergeable(world, world.store.change(pull, base_ref=base, base_sha=sha))
 
 
@@ -155,16 +169,19 @@ def set_state(world: World, actor: Actor, repo: Repository, pull: PullRequest, s
     if state == "closed":
         return close_pull(world, actor, repo, pull)
     git = world.git(repo)
-    head = git.ref(f"refs/heads/{pull.head_ref}")
+    head = head_of(world, pull)
     if pull.merged or head is None:
         raise invalid("PullRequest", "state", message=_NOT_REOPENED.format(f"{pull.head_ref} branch is gone"))
+    source = head_repository(world, pull)
+    bring(world, repo, source, head)
     if not git.is_ancestor(pull.head_sha, head):
         raise invalid(
             "PullRequest",
             "state",
             message=_NOT_REOPENED.format(f"{pull.head_ref} branch was force-pushed or recreated"),
         )
-    if world.open_pulls(repo, head_ref=pull.head_ref, base_ref=pull.base_ref):
+    twins = [one for home, one in pulls_from(world, source, pull.head_ref) if home.id == repo.id]
+    if any(one.base_ref == pull.base_ref for one in twins):
         raise invalid(
             "PullRequest", "state", message=_NOT_REOPENED.format("there is an open one for this branch")
         )
@@ -201,20 +218,20 @@ def close_pull(
 
 
 def head_moved(world: World, actor: Actor, repo: Repository, branch: str, new: str) -> None:
-    """Take the new head into every open pull request from this branch."""
-    git = world.git(repo)
-    for pull in world.open_pulls(repo, head_ref=branch):
-        old = pull.head_sha
+    """Take the new head into every open pull request from this branch, be it in a fork."""
+    for home, pull in pulls_from(world, repo, branch):
+        git, old = world.git(home), pull.head_sha
         if old == new:
             continue
+        bring(world, home, repo, new)
         base = git.ref(f"refs/heads/{pull.base_ref}") or pull.base_sha
         same_diff = _diff_text(git, base, old) == _diff_text(git, base, new)
         pull = world.store.change(pull, head_sha=new, base_sha=base, last_pusher_id=actor.account.id)
         pull = forget_mergeable(world, pull)
-        world.store.change(world.issue(repo, pull.number), updated_at=world.now())
+        world.store.change(world.issue(home, pull.number), updated_at=world.now())
         git.set_ref(f"refs/pull/{pull.number}/head", new)
         if not same_diff:
-            _dismiss_stale(world, actor, repo, pull)
+            _dismiss_stale(world, actor, home, pull)
         tell(world, actor, pull, "synchronize", {"before": old, "after": new})
 
 
@@ -261,9 +278,10 @@ def base_moved(world: World, actor: Actor, repo: Repository, branch: str, new: s
 
 def branch_deleted(world: World, actor: Actor, repo: Repository, branch: str) -> None:
     """Close the open pull requests from or into a branch that is gone."""
-    for pull in world.open_pulls(repo):
-        if branch in (pull.head_ref, pull.base_ref):
-            close_pull(world, actor, repo, pull)
+    for home, pull in pulls_from(world, repo, branch):
+        close_pull(world, actor, home, pull)
+    for pull in world.open_pulls(repo, base_ref=branch):
+        close_pull(world, actor, repo, pull)
 
 
 # ---- mergeability

@@ -19,6 +19,7 @@ class Repository:
     private: bool = True
     description: str | None = None
     default_branch: str = "main"
+    fork_of: int | None = None
     delete_branch_on_merge: bool = False
     allow_merge_commit: bool = True
     allow_squash_merge: bool = True
@@ -66,7 +67,8 @@ class Issue:
 class PullRequest:
     """The Git side of a pull request; title, body and state are on the Issue of the same number.
 
-    `mergeable` None means "not computed yet". `head_sha` stays as it was when the pull request was closed.
+    `mergeable` None means "not computed yet", `head_repo_id` 0 means "this repository" (else it is a fork's id).
+    `head_sha` stays as it was when the pull request was closed.
     """
 
     repo_id: int
@@ -86,6 +88,7 @@ class PullRequest:
     reviewers: tuple[int, ...] = ()
     team_reviewers: tuple[int, ...] = ()
     last_pusher_id: int = 0
+    head_repo_id: int = 0
     id: int = 0
 
 

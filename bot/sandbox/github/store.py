@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +40,7 @@ class _Table:
         self.kind = kind
         self.name = kind.__name__
         self.types = {item.name: _plain_type(hints[item.name]) for item in fields(kind)}
+        self.defaults = {item.name: item.default for item in fields(kind) if item.default is not MISSING}
         self.columns = [name for name in self.types if name != "id"]
 
     def create(self, number: int) -> list[str]:
@@ -49,6 +50,15 @@ class _Table:
             f'CREATE TABLE IF NOT EXISTS "{self.name}" (id INTEGER PRIMARY KEY AUTOINCREMENT, {columns})',
             f"INSERT INTO sqlite_sequence(name, seq) SELECT '{self.name}', {FIRST_ID * (number + 1)}"
             f" WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{self.name}')",
+        ]
+
+    def missing(self, present: set[str]) -> list[str]:
+        """What adds the columns that an older program did not have."""
+        sql = {int: "INTEGER", bool: "INTEGER", float: "REAL"}
+        return [
+            f'ALTER TABLE "{self.name}" ADD COLUMN "{name}" {sql.get(self.types[name], "TEXT")}'
+            for name in self.columns
+            if name not in present
         ]
 
     def encode(self, name: str, value: Any) -> Any:
@@ -65,7 +75,9 @@ class _Table:
                     value = json.loads(value)
                 elif kind is bool:
                     value = bool(value)
-            values[name] = value
+            # A column that a later program added is empty in old rows, where the field's own default holds.
+            if value is not None or self.defaults.get(name) is None:
+                values[name] = value
         return self.kind(**values)
 
 
@@ -92,6 +104,9 @@ class Store:
         with self.transaction():
             for number, table in enumerate(self._tables.values()):
                 for statement in table.create(number):
+                    self._connection.execute(statement)
+                rows = self._connection.execute(f'PRAGMA table_info("{table.name}")').fetchall()
+                for statement in table.missing({row["name"] for row in rows}):
                     self._connection.execute(statement)
             for unique, pairs in (("UNIQUE", UNIQUE), ("", INDEXED)):
                 for kind, columns in pairs:

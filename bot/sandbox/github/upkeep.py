@@ -4,6 +4,7 @@ import asyncio
 
 from bot.sandbox.github import merging, pulls, queue
 from bot.sandbox.github.auth import person
+from bot.sandbox.github.forks import head_of, head_repository
 from bot.sandbox.github.records import Issue, PullRequest, Repository
 from bot.sandbox.github.world import World
 
@@ -17,12 +18,12 @@ def mend(world: World) -> None:
     for repo in world.store.find(Repository):
         git, owner = world.git(repo), person(world.owner(repo))
         for pull in world.open_pulls(repo):
-            head, base = (git.ref(f"refs/heads/{name}") for name in (pull.head_ref, pull.base_ref))
+            head, base = head_of(world, pull), git.ref(f"refs/heads/{pull.base_ref}")
             if head is None or base is None:
                 pulls.close_pull(world, owner, repo, pull)
                 continue
             with world.store.transaction():
-                pulls.head_moved(world, owner, repo, pull.head_ref, head)
+                pulls.head_moved(world, owner, head_repository(world, pull), pull.head_ref, head)
                 pulls.base_moved(world, owner, repo, pull.base_ref, base)
 
 

@@ -8,8 +8,8 @@ import pytest
 from bot.sandbox.github.auth import person
 from bot.sandbox.github.git import ZERO
 from bot.sandbox.github.merging import finish_intents
-from bot.sandbox.github.provisioning import create_user
-from bot.sandbox.github.records import Delivery, Intent
+from bot.sandbox.github.provisioning import create_repository, create_user
+from bot.sandbox.github.records import Delivery, Intent, Repository
 from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.store import SCHEMA_VERSION, Store
 from bot.sandbox.github.world import BASE_MARK, World
@@ -111,3 +111,15 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
     create_user(world, "eve")
     assert person(world.need_user("EVE")).name == "eve"
     world.store.close()
+
+
+def test_columns_that_an_older_program_did_not_have_are_added_with_their_defaults(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    create_user(world, "eve")
+    repo = create_repository(world, "eve", "r", {})
+    world.store._connection.execute('ALTER TABLE "Repository" DROP COLUMN "fork_of"')
+    world.store._connection.execute('ALTER TABLE "Repository" DROP COLUMN "allow_merge_commit"')
+    world.store.close()
+    again = World(tmp_path)
+    assert again.store.need(Repository, repo.id) == repo
+    again.store.close()

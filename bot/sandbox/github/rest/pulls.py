@@ -3,6 +3,7 @@
 from bot.sandbox.github import merging, pulls, reviews
 from bot.sandbox.github.accounts import Team, User
 from bot.sandbox.github.errors import Refused, forbidden, invalid, not_found
+from bot.sandbox.github.forks import find_head, head_repository
 from bot.sandbox.github.records import Json, PullRequest, Review
 from bot.sandbox.github.rest.call import Answer, Call, Route
 from bot.sandbox.github.views.people import team, user
@@ -26,14 +27,14 @@ def full(call: Call, pull: PullRequest) -> Json:
 def list_pulls(call: Call) -> Answer:
     """Pull requests, newest first; `state`, `head` (`owner:branch`), `base`, `sort` and `direction` select."""
     state, head, base = (call.query.get(name) for name in ("state", "head", "base"))
-    own = call.world.owner(call.repo).login + ":"
     sort = call.query.get("sort", "created")
     chosen = []
     for pull in call.world.store.find(PullRequest, repo_id=call.repo.id):
         issue = call.world.issue(call.repo, pull.number)
         if state != "all" and issue.state != (state or "open"):
             continue
-        if (head and own + pull.head_ref != head) or (base and pull.base_ref != base):
+        owner = call.world.owner(head_repository(call.world, pull)).login
+        if (head and f"{owner}:{pull.head_ref}" != head) or (base and pull.base_ref != base):
             continue
         moment = issue.updated_at if sort == "updated" else issue.created_at
         chosen.append((moment, pull.number, pull))
@@ -44,23 +45,15 @@ def list_pulls(call: Call) -> Answer:
 
 
 def create_pull(call: Call) -> Answer:
-    """Open a pull request between two branches of the repository."""
+    """Open a pull request from a branch of the repository, or of a fork that the caller may write to."""
     fields = call.fields
-    head = fields["head"]
-    owner, colon, branch = head.partition(":")
-    if colon and owner.lower() != call.world.owner(call.repo).login.lower():
-        raise invalid("PullRequest", "head")
     if "title" not in fields:
         raise invalid("PullRequest", "title", code="missing_field")
     new = pulls.NewPull(
-        fields["title"],
-        branch if colon else head,
-        fields["base"],
-        fields.get("body"),
-        fields.get("draft", False),
+        fields["title"], fields["head"], fields["base"], fields.get("body"), fields.get("draft", False)
     )
-    if call.actor.kind == "user" and not call.world.has_role(call.actor.account, call.repo, "write"):
-        # A reader opens pull requests from a fork, and the sandbox has none.
+    source, _ = find_head(call.world, call.repo, new.head)
+    if call.actor.kind == "user" and not call.world.has_role(call.actor.account, source, "write"):
         raise forbidden("Must have push access to repository")
     return Answer(201, full(call, pulls.open_pull(call.world, call.actor, call.repo, new)))
 

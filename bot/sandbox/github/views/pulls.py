@@ -1,6 +1,7 @@
 """Pull requests and reviews as JSON."""
 
 from bot.sandbox.github.accounts import Team
+from bot.sandbox.github.forks import head_repository
 from bot.sandbox.github.records import Comment, Issue, Json, PullRequest, Repository, Review
 from bot.sandbox.github.views.issues import association
 from bot.sandbox.github.views.lens import Lens, node_id
@@ -35,7 +36,7 @@ def simple_pull(lens: Lens, repo: Repository, pull: PullRequest) -> Json:
         "labels": [{**label(lens, repo, name), "description": ""} for name in found.labels],
         "milestone": None,
         "draft": pull.draft,
-        "head": _side(lens, repo, pull.head_ref, pull.head_sha),
+        "head": _side(lens, head_repository(lens.world, pull), pull.head_ref, pull.head_sha),
         "base": _side(lens, repo, pull.base_ref, pull.base_sha),
         "author_association": association(lens, repo, found.author_id),
         "auto_merge": None,
@@ -120,7 +121,8 @@ def minimal_pull(lens: Lens, repo: Repository, pull: PullRequest) -> Json:
 def pulls_of_commit(lens: Lens, repo: Repository, sha: str) -> list[Json]:
     """The open pull requests whose head is the commit, in the minimal form."""
     found = lens.world.store.find(PullRequest, repo_id=repo.id, head_sha=sha)
-    open_ones = [item for item in found if is_open(lens, repo, item)]
+    # GitHub does not name pull requests from forks here.
+    open_ones = [item for item in found if not item.head_repo_id and is_open(lens, repo, item)]
     return [minimal_pull(lens, repo, item) for item in open_ones]
 
 

@@ -63,7 +63,7 @@ def repository(lens: Lens, repo: Repository) -> Json:
         "owner": user(lens, lens.world.owner(repo)),
         "html_url": web,
         "description": repo.description,
-        "fork": False,
+        "fork": repo.fork_of is not None,
         "url": url,
         **{link: url + path for link, path in _LINKS},
         "clone_url": web + ".git",
