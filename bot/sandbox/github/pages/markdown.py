@@ -13,7 +13,6 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
-from mdit_py_plugins.tasklists import tasklists_plugin
 
 from bot.sandbox.github.pages.sanitise import sanitise
 
@@ -52,9 +51,9 @@ def _parser(*, breaks: bool) -> MarkdownIt:
     if parser.linkify is not None:
         # GitHub makes links of URLs alone, not of everything with a dot in it.
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False})
-    parser.use(tasklists_plugin)
     parser.core.ruler.after("block", "alerts", _make_alerts)
     parser.core.ruler.push("references", _link_references)
+    parser.core.ruler.push("tasks", _make_tasks)
     parser.add_render_rule("fence", _render_fence)
     return parser
 
@@ -101,7 +100,7 @@ def _link_references(state: StateCore) -> None:
         depth = 0
         for child in block.children:
             depth += child.nesting if child.type in ("link_open", "link_close") else 0
-            if child.type == "text" and not depth:
+            if child.type == "text" and not depth and _REFERENCE.search(child.content):
                 children += _split(child, home)
             else:
                 children.append(child)
@@ -119,6 +118,21 @@ def _split(token: Token, home: str) -> list[Token]:
         parts += [_text(sha[:7] if sha else match[0]), Token("link_close", "a", -1)]
         done = match.end()
     return [*parts, _text(token.content[done:])]
+
+
+def _make_tasks(state: StateCore) -> None:
+    """Turn list items that begin with `[ ]` or `[x]` into tasks with a box."""
+    tokens = state.tokens
+    for at in range(2, len(tokens)):
+        token = tokens[at]
+        if token.type != "inline" or tokens[at - 2].type != "list_item_open" or not token.children:
+            continue
+        first = token.children[0]
+        if first.type == "text" and first.content[:4].lower() in ("[ ] ", "[x] "):
+            checked = "" if first.content[1] == " " else " checked"
+            first.content = first.content[4:]
+            box = Token("html_inline", "", 0, content=f'<input type="checkbox" disabled{checked}> ')
+            token.children.insert(0, box)
 
 
 def _text(content: str) -> Token:

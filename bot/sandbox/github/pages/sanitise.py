@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from html import escape
-from html.parser import HTMLParser
+from html import escape, unescape
 from typing import Final
 
 _VOID: Final = frozenset({"br", "hr", "img", "input", "wbr"})
@@ -40,17 +38,49 @@ _ALERTS: Final = {
 }
 _ALIGN: Final = re.compile(r"text-align:(left|center|right)")
 _URL: Final = re.compile(r"(?:https?://|mailto:|/(?!/)|#|\?|\.{0,2}/|[\w.-]+(?:[/?#]|\Z))", re.IGNORECASE)
+_COMMENT: Final = re.compile(r"<!--(?:-?>|.*?(?:-->|\Z))", re.DOTALL)
+_VALUE: Final = r"""\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'=<>`]+))"""
+_ATTRIBUTE: Final = re.compile(rf"(?P<name>[A-Za-z_:][\w:.-]*)(?:{_VALUE})?")
+# None of its parts runs past the next `<`, but for quoted values, so that the time it takes is linear.
+_TAG: Final = re.compile(
+    r"<(?P<closing>/?)(?P<name>[A-Za-z][A-Za-z0-9-]*)"
+    r"""(?P<attributes>(?:\s+[A-Za-z_:][\w:.-]*+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*+)\s*/?>"""
+    r"|<[!?][^<>]*>"
+)
 _DIFF_TONES: Final = {"+": "add", "-": "del", "!": "mod", "@": "hunk"}
 _DEEPEST: Final = 120
 """Elements within elements; browsers slow down far beyond it, and no honest text gets there."""
 
 
 def sanitise(html: str) -> str:
-    """The HTML with unknown elements and attributes left out, comments dropped and every element closed."""
+    """The HTML with unknown elements and attributes left out, comments dropped and every element closed.
+
+    What is no whole tag is text. Everything that comes out was written here, so it is safe however it was meant.
+    """
     cleaner = _Cleaner()
-    cleaner.feed(html)
-    cleaner.close()
+    # Comments go first, because what looks like a tag in them is none.
+    html = _COMMENT.sub("", html)
+    done = 0
+    for match in _TAG.finditer(html):
+        cleaner.text(html[done : match.start()])
+        done = match.end()
+        if match["name"] is None:
+            continue
+        if match["closing"]:
+            cleaner.end(match["name"].lower())
+        else:
+            cleaner.start(match["name"].lower(), _read_attributes(match["attributes"]))
+    cleaner.text(html[done:])
     return cleaner.finish()
+
+
+def _read_attributes(text: str) -> dict[str, str]:
+    """Values by name; of two with one name browsers take the first."""
+    found: dict[str, str] = {}
+    for match in _ATTRIBUTE.finditer(text):
+        value = match["double"] or match["single"] or match["bare"] or ""
+        found.setdefault(match["name"].lower(), unescape(value))
+    return found
 
 
 def colour_diff(text: str) -> str:
@@ -61,11 +91,10 @@ def colour_diff(text: str) -> str:
     )
 
 
-class _Cleaner(HTMLParser):
-    """Writes again what it may of the HTML that it is fed."""
+class _Cleaner:
+    """Writes again what it may of the tags and texts that it is given."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self._out: list[str] = []
         self._open: list[str] = []
         self._swallowing = ""
@@ -76,12 +105,12 @@ class _Cleaner(HTMLParser):
         self._close_to(0)
         return "".join(self._out)
 
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+    def start(self, tag: str, given: dict[str, str]) -> None:
+        """An element begins. Outside of SVG a slash at the end of its tag means nothing."""
         if self._swallowing or self._diff is not None or tag not in _ALLOWED:
             if tag in _SWALLOWED:
                 self._swallowing = tag
             return
-        given = {name: value or "" for name, value in attrs}
         if tag in _VOID:
             self._out.append(_void(tag, given))
             return
@@ -94,11 +123,8 @@ class _Cleaner(HTMLParser):
         if tag == "div" and given.get("data-alert") in _ALERTS:
             self._out.append(f'<p class="alert-title">{_ALERTS[given["data-alert"]]}</p>')
 
-    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        # Outside of SVG the slash means nothing to a browser, so `<div/>` opens an element.
-        self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
+        """An element ends, and with it all that is open in it."""
         if tag == self._swallowing:
             self._swallowing = ""
         if tag not in self._open or (self._diff is not None and tag != "pre"):
@@ -108,9 +134,11 @@ class _Cleaner(HTMLParser):
             self._diff = None
         self._close_to(len(self._open) - 1 - self._open[::-1].index(tag))
 
-    def handle_data(self, data: str) -> None:
-        if self._swallowing:
+    def text(self, source: str) -> None:
+        """Text, with character references in it."""
+        if self._swallowing or not source:
             return
+        data = unescape(source)
         if self._diff is not None:
             self._diff.append(data)
         else:
