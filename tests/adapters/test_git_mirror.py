@@ -361,6 +361,14 @@ async def test_push_to_a_dead_server_is_transient(server: GitServer, mirror: Git
         await mirror.push(url, made, "main", expected=CommitId(base))
 
 
+@pytest.mark.parametrize("name", ["main", "", "--force", "+refs/heads/x", "12" * 19])
+async def test_push_takes_ids_alone(server: GitServer, mirror: GitMirror, name: str) -> None:
+    base = CommitId(commit_files(server.repository(), "main", {"a": "1"}))
+    for commit, expected in ((CommitId(name), base), (base, CommitId(name))):
+        with pytest.raises(TerminalError, match="not the id"):
+            await mirror.push(server.address(), commit, "main", expected=expected)
+
+
 async def test_push_of_a_commit_that_is_nowhere_says_so(server: GitServer, mirror: GitMirror) -> None:
     base = commit_files(server.repository(), "main", {"a": "1"})
     with pytest.raises(TerminalError):

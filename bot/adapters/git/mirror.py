@@ -82,11 +82,16 @@ class GitMirror:
         self, url: str, commit: CommitId | None, branch: str, *, expected: CommitId | None
     ) -> PushOutcome:
         """See `Git.push`."""
+        for name in (commit, expected):
+            if name is not None:
+                _id(name)
         return await self._remote.push(check_url(url), commit, f"refs/heads/{branch}", expected, force=False)
 
     async def push_tag(self, url: str, commit: CommitId, tag: str, *, force: bool) -> PushOutcome:
         """See `Git.push_tag`; without `force` an existing tag elsewhere is `Moved`."""
-        return await self._remote.push(check_url(url), commit, f"refs/tags/{tag}", None, force=force)
+        return await self._remote.push(
+            check_url(url), CommitId(_id(commit)), f"refs/tags/{tag}", None, force=force
+        )
 
     async def maintain(self, url: str) -> None:
         """Keep the mirror small and fast; for a schedule of once a day. Nothing that is in use is lost."""

@@ -47,7 +47,7 @@ class Remote:
     def __init__(
         self, directory: Path, credentials: Callable[[str], Awaitable[str | None]], *, timeout: float
     ) -> None:
-        self._directory = directory
+        self._directory = directory.absolute()
         self._credentials = credentials
         self._timeout = timeout
         self._locks: dict[str, asyncio.Lock] = {}
@@ -242,15 +242,8 @@ class Remote:
                 f"{ref!r} is not a name that a branch or tag can have (git check-ref-format)."
             )
         lease = "--force" if force else f"--force-with-lease={ref}:{expected or ''}"
-        arguments = [
-            "push",
-            "--porcelain",
-            "--no-verify",
-            "--no-follow-tags",
-            lease,
-            url,
-            f"{commit or ''}:{ref}",
-        ]
+        flags = ["--porcelain", "--no-verify", "--no-follow-tags", lease]
+        arguments = ["push", *flags, url, f"{commit or ''}:{ref}"]
         what = f"pushing to {ref.removeprefix('refs/heads/')} of {url}"
         try:
             done = await self._network(
@@ -258,13 +251,10 @@ class Remote:
             )
         except TransientError:
             # The push may have been done although its answer was lost.
-            if await self.tip(url, ref) == commit:
-                return await self._pushed(url, ref, commit)
-            raise
-        if done.code == 0:
+            if await self.tip(url, ref) != commit:
+                raise
             return await self._pushed(url, ref, commit)
-        tip = await self.tip(url, ref)
-        if tip == commit:
+        if done.code == 0 or (tip := await self.tip(url, ref)) == commit:
             return await self._pushed(url, ref, commit)
         refusal = read_report(done)
         if refusal is not None:

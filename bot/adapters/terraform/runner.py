@@ -63,7 +63,12 @@ class TerraformRunner:
     ) -> None:
         self._data = data.absolute()
         self._vault = vault
-        self._tool = tool
+        # Terraform reads its configuration in another directory than this process is in.
+        self._tool = replace(
+            tool,
+            mirror=tool.mirror.absolute() if tool.mirror is not None else None,
+            cache=tool.cache.absolute() if tool.cache is not None else None,
+        )
         self._on_line = on_line
         self._versions: dict[tuple[str, int], Version] = {}
         self._stops: dict[Stop, str] = {}
