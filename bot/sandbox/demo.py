@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
@@ -61,7 +63,17 @@ def _bot_of(directory: Path) -> BotProcess:
         write_whole(file, json.dumps(known).encode(), private=True)
     known = json.loads(file.read_text())
     extra = {"LOCKSTEP_API_TOKEN": known["api_token"]}
+    if not has_landlock():
+        extra["LOCKSTEP_ISOLATION"] = "none"
     return BotProcess(directory / "bot", known["port"], known["receiver_secret"], extra=extra)
+
+
+def has_landlock() -> bool:
+    """Whether this kernel can confine a process by paths (Linux 5.13, if it is switched on)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    create_ruleset, version_flag = 444, 1
+    return ctypes.CDLL(None, use_errno=True).syscall(create_ruleset, None, 0, version_flag) > 0
 
 
 def run_demo(keep: Path | None, *, auto: bool, say: Say = print) -> int:
@@ -104,6 +116,10 @@ def _introduce(craft: Stagecraft, say: Say) -> None:
     say(f"  Registry (publish a new image)           http://{sandbox.registry_host}/")
     say(f"  Argo CD (what runs where)                {sandbox.argocd_url}/")
     say("dev merges by itself; approve and merge the pull requests of staging and prod as rafael.")
+    if craft.bot.extra.get("LOCKSTEP_ISOLATION") == "none":
+        say(
+            "This system has no Landlock, so Terraform runs without isolation here; do not do that with code of others."
+        )
     say("Ctrl-C stops everything.")
 
 
