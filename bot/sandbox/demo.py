@@ -73,7 +73,8 @@ def has_landlock() -> bool:
     if not sys.platform.startswith("linux"):
         return False
     create_ruleset, version_flag = 444, 1
-    return ctypes.CDLL(None, use_errno=True).syscall(create_ruleset, None, 0, version_flag) > 0
+    version = int(ctypes.CDLL(None, use_errno=True).syscall(create_ruleset, None, 0, version_flag))
+    return version > 0
 
 
 def run_demo(keep: Path | None, *, auto: bool, say: Say = print) -> int:
