@@ -90,8 +90,8 @@ def test_artifacts_that_come_and_go_are_changes() -> None:
             "acme/staging: otel-app 1.1.0 (new digest) (solar-marmot)",
         ),
         (
-            None, replace(NEW, images=tuple(Image(f"reg.example/service-{n}", "1.2.3") for n in range(9))), False,
-            "acme/staging: service-0 1.2.3, service-1 1.2.3, service-2 1.2.3, service-3 1.2.3 and 5 more (solar-marmot)",
+            None, replace(NEW, images=tuple(Image(f"reg.example/app-{n}", "1.2.3") for n in range(9))), False,
+            "acme/staging: app-0 1.2.3, app-1 1.2.3, app-2 1.2.3, app-3 1.2.3, app-4 1.2.3, app-5 1.2.3 and 3 more (solar-marmot)",
         ),
         (
             None, replace(NEW, images=(Image("reg.example/" + "x" * 200, "1"), Image("reg.example/b", "1"))), False,
