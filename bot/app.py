@@ -177,7 +177,8 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
     """Everything started: the engine, the loops, and the web application to be served."""
     async with open_lockstep(settings) as lockstep:
         looks = lockstep.looks
-        await lockstep.store.request_looks([])
+        # Work that a dead process left is taken up as soon as the engine starts, and it needs the pipeline.
+        await lockstep.configuration.start()
         running = await engine.start(
             _engine_database(settings),
             {"look": looks.do_look, "segment": looks.do_segment},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from bot.domain.model import Pipeline, ProjectConfig, ReviewPolicy, Stage
 from bot.domain.patterns import matches_selector
 from bot.domain.problems import ConfigProblem, Severity
-from bot.ports import ConfigSource, Store
+from bot.ports import ConfigSource, Store, TerminalError, TransientError
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,14 @@ class Configuration:
         await self.store.save_pipeline(revision, files)
         self.pipeline = replace(pipeline, revision=revision)
         return True
+
+    async def start(self) -> None:
+        """Have a configuration in force before any work is taken up: the newest, else the last good one that is known."""
+        try:
+            await self.refresh()
+        except (TransientError, TerminalError) as error:
+            log.error("the configuration cannot be read: %s", error)
+            await self._fall_back()
 
     async def _fall_back(self) -> bool:
         """Put the last good configuration in force if none is yet."""

@@ -68,6 +68,8 @@ class Worker:
             return
         stage = self.configuration.stage(promotion.project, promotion.stage)
         try:
+            if not self.configuration.pipeline.revision:
+                raise TransientError("no configuration is in force yet")
             if promotion.running == "preview":
                 done = await self._preview(promotion, stage)
             else:
