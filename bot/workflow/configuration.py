@@ -47,7 +47,7 @@ class Configuration:
         return True
 
     async def start(self) -> None:
-        """Have a configuration in force before any work is taken up: the newest, else the last good one that is known."""
+        """Have a configuration in force before any work is taken up: the newest, else the last good one."""
         try:
             await self.refresh()
         except (TransientError, TerminalError) as error:
