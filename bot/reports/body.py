@@ -163,7 +163,7 @@ def _versions(view: PromotionView) -> Section:
         [
             code(change.key),
             change.before.show() if change.before is not None else "–",
-            f"**{change.after.show()}**" if change.after is not None else "removed",
+            change.after.show(bold=True) if change.after is not None else "removed",
         ]
         for change in changed[:_MOST_ROWS]
     ]

@@ -54,11 +54,11 @@ class Version:
     tag: str
     exact: str = ""
 
-    def show(self) -> str:
-        """Tag and exact revision as Markdown."""
-        if not self.exact or self.exact == self.tag:
-            return code(self.tag)
-        return f"{code(self.tag)} ({code(self.exact)})" if self.tag else code(self.exact)
+    def show(self, *, bold: bool = False) -> str:
+        """Tag and exact revision as Markdown; `bold` sets off what people call it by."""
+        named = code(self.tag or self.exact)
+        named = f"**{named}**" if bold else named
+        return f"{named} ({code(self.exact)})" if self.tag and self.exact not in ("", self.tag) else named
 
 
 @dataclass(frozen=True, slots=True)
