@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -172,7 +173,8 @@ def mint_token(
     repo_ids: tuple[int, ...] | None,
 ) -> tuple[str, InstallationToken]:
     """A new installation token that lives an hour, with the permissions and repositories given."""
-    token = world.secret("ghs_")
+    # The long form that GitHub has used since 2026: of no fixed length, with dots, underscores and hyphens.
+    token = f"ghs_{installation.app_id}_" + ".".join(secrets.token_urlsafe(size) for size in (40, 240, 64))
     record = InstallationToken(
         installation_id=installation.id,
         digest=digest(token),

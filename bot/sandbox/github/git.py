@@ -5,9 +5,8 @@ All methods block; the server calls them from worker threads. `git` 2.38 or newe
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -258,36 +257,45 @@ class Git:
         return entries
 
     def write_tree(self, base: str | None, edits: Sequence[TreeEntry]) -> str:
-        """The SHA of the `base` tree (None: empty) with the edits made; a whole tree may be put at a path."""
-        known = [entry.path for entry in self.tree(base, recursive=True)] if base else []
-        lines: list[str] = []
-        for edit in edits:
-            if edit.type == "tree" or edit.sha is None:
-                inside = [path for path in known if path == edit.path or path.startswith(edit.path + "/")]
-                lines += [f"0 {ZERO}\t{path}\0" for path in inside]
-            if edit.sha is not None and edit.type == "tree":
-                parts = [entry for entry in self.tree(edit.sha, recursive=True) if entry.type != "tree"]
-                lines += [f"{part.mode} {part.sha}\t{edit.path}/{part.path}\0" for part in parts]
-            elif edit.sha is not None:
-                lines.append(f"{edit.mode} {edit.sha}\t{edit.path}\0")
-        with tempfile.TemporaryDirectory(dir=self.path) as folder:
-            env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-            self.run("read-tree", base or "--empty", env=env)
-            self.run("update-index", "-z", "--index-info", stdin="".join(lines).encode(), env=env)
-            return self.run("write-tree", env=env).decode().strip()
+        """The SHA of the `base` tree (None: empty) with the edits made; a whole tree may be put at a path.
+
+        Only the folders on the way to an edit are read and written, so that the size of the tree does not matter.
+        """
+        return self._folder(base, [(edit.path.split("/"), edit) for edit in edits]) or self._make_tree([])
+
+    def _folder(self, base: str | None, edits: Sequence[tuple[Sequence[str], TreeEntry]]) -> str | None:
+        """The tree with the edits, whose paths are relative to it; None if nothing is left in it."""
+        entries = {entry.path: entry for entry in self.tree(base)} if base else {}
+        below: dict[str, list[tuple[Sequence[str], TreeEntry]]] = {}
+        for path, edit in edits:
+            if len(path) > 1:
+                below.setdefault(path[0], []).append((path[1:], edit))
+            elif edit.sha is None:
+                entries.pop(path[0], None)
+            else:
+                entries[path[0]] = edit
+        for name, inner in below.items():
+            old = entries.get(name)
+            sha = self._folder(old.sha if old and old.type == "tree" else None, inner)
+            if sha is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = TreeEntry(name, "040000", "tree", sha)
+        named = [replace(entry, path=name) for name, entry in entries.items()]
+        return self._make_tree(named) if named else None
+
+    def _make_tree(self, entries: Sequence[TreeEntry]) -> str:
+        lines = "".join(f"{entry.mode} {entry.type} {entry.sha}\t{entry.path}\0" for entry in entries)
+        return self.run("mktree", "-z", stdin=lines.encode()).decode().strip()
 
     def tree_with(self, base: str | None, files: Mapping[str, bytes | None]) -> str:
-        """The SHA of the `base` tree with the files written; None as content removes a file."""
-        known = {entry.path: entry.mode for entry in self.tree(base, recursive=True)} if base else {}
-        return self.write_tree(
-            base,
-            [
-                TreeEntry(
-                    path, known.get(path, "100644"), "blob", None if body is None else self.write_blob(body)
-                )
-                for path, body in files.items()
-            ],
-        )
+        """The SHA of the `base` tree with the files written; None as content removes a file, modes are kept."""
+        edits = []
+        for path, body in files.items():
+            old = self.tree(base, path=path) if base else []
+            mode = old[0].mode if old and old[0].type == "blob" else "100644"
+            edits.append(TreeEntry(path, mode, "blob", None if body is None else self.write_blob(body)))
+        return self.write_tree(base, edits)
 
     def merge_tree(self, ours: str, theirs: str) -> str | None:
         """The tree that a merge of the two commits gives, or None if they conflict."""

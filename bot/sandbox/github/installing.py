@@ -20,6 +20,7 @@ def install(world: World, app_id: int, owner: str, repositories: Sequence[str] |
     app, account = world.store.need(App, app_id), world.need_user(owner)
     sender = person(_sender(world, account))
     with world.store.transaction():
+        before = world.store.first(Installation, app_id=app.id, account_id=account.id)
         found, added, created = put_installation(world, app, account, repositories)
         lens = Lens(world, BASE_MARK)
         if created:
@@ -28,6 +29,9 @@ def install(world: World, app_id: int, owner: str, repositories: Sequence[str] |
             emit_to_app(world, app, found, Notice("installation", "created", sender), body)
         elif added:
             _tell_repositories(world, found, added, "added")
+        if before and before.permissions != found.permissions:
+            notice = Notice("installation", "new_permissions_accepted", sender)
+            emit_to_app(world, app, found, notice, {"installation": view(lens, found)})
         return found.id
 
 

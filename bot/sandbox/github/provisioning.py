@@ -176,6 +176,10 @@ def register_app(world: World, new: NewApp) -> AppCredentials:
         "events": tuple(new.events),
         "webhook_url": new.webhook_url,
         "webhook_secret": new.webhook_secret,
+        "description": new.description,
+        "external_url": new.external_url,
+        "setup_url": new.setup_url,
+        "public": new.public,
         "updated_at": world.now(),
     }
     for name, level in new.permissions.items():

@@ -6,6 +6,7 @@ from bot.sandbox.github import merging, pulls, queue
 from bot.sandbox.github.auth import person
 from bot.sandbox.github.forks import head_of, head_repository
 from bot.sandbox.github.records import Issue, PullRequest, Repository
+from bot.sandbox.github.threads import in_thread
 from bot.sandbox.github.world import World
 
 # Long enough that a caller that asks at once sees null, as on GitHub.
@@ -41,7 +42,7 @@ class Upkeep:
     async def run(self) -> None:
         """Work until cancelled."""
         while True:
-            await asyncio.to_thread(self._pass)
+            await in_thread(self._pass)
             await self._awake.wait()
             self._awake.clear()
             await asyncio.sleep(DELAY)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import hmac
 import time
@@ -12,6 +13,7 @@ import httpx
 from bot.sandbox.github.accounts import App
 from bot.sandbox.github.faults import Faults, WebhookFault
 from bot.sandbox.github.records import Delivery, Json
+from bot.sandbox.github.threads import in_thread
 from bot.sandbox.github.world import BASE_MARK, World
 
 TIMEOUT = 10.0
@@ -79,7 +81,7 @@ class Deliverer:
             lines: dict[int, asyncio.Task[None]] = {}
             while True:
                 self._awake.clear()
-                due, pause = await asyncio.to_thread(self._due)
+                due, pause = await in_thread(self._due)
                 for app_id, rows in due.items():
                     if app_id not in lines or lines[app_id].done():
                         lines[app_id] = group.create_task(self._drain(client, rows))
@@ -105,7 +107,7 @@ class Deliverer:
         try:
             for row in rows:
                 fault = None if row.not_before else self._faults.for_webhook(row.event, row.action)
-                if fault is None or not await asyncio.to_thread(self._divert, row, fault):
+                if fault is None or not await in_thread(functools.partial(self._divert, row, fault)):
                     await self._send(client, row)
         finally:
             self._busy -= 1
@@ -158,7 +160,7 @@ class Deliverer:
             "delivered_at": self._world.now(),
             "request_headers": headers,
         }
-        await asyncio.to_thread(lambda: self._world.store.change(row, **outcome))
+        await in_thread(lambda: self._world.store.change(row, **outcome))
 
 
 def _headers(app: App, row: Delivery, body: bytes) -> dict[str, str]:

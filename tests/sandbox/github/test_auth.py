@@ -87,6 +87,12 @@ async def test_a_narrowed_token_does_only_what_it_was_narrowed_to(github: Stage)
     assert (await narrow("GET", f"{REPO}/pulls")).status_code == 403
 
 
+async def test_tokens_have_the_long_form(github: Stage) -> None:
+    assert len(github.bot.token) > 400
+    assert github.bot.token.startswith(f"ghs_{github.credentials.app_id}_")
+    assert github.bot.token.count(".") == 2
+
+
 async def test_a_token_ends_after_an_hour(github: Stage) -> None:
     later = datetime.now(UTC) + timedelta(hours=1, seconds=1)
     github.github.world.clock = lambda: later

@@ -170,3 +170,14 @@ async def test_a_slow_receiver_does_not_hold_the_api_up(github: Stage) -> None:
     assert github.receiver.events("issues") == []
     await github.github.settled()
     assert len(github.receiver.events("issues")) == 1
+
+
+async def test_an_installation_that_takes_over_new_permissions_says_so(github: Stage) -> None:
+    new = provisioning.NewApp(
+        "Lockstep", "acme", {"contents": "write"}, ("push",), github.receiver.url, "hush"
+    )
+    github.github.register_app(new)
+    assert github.github.install_app(github.credentials.app_id, "acme", ["shop"]) == github.installation
+    await github.github.settled()
+    assert github.receiver.names() == ["installation.created", "installation.new_permissions_accepted"]
+    assert (await github.bot("GET", "/repos/acme/shop/pulls")).status_code == 403
