@@ -78,6 +78,7 @@ class App:
     events: tuple[str, ...] = ()
     bot_user_id: int = 0
     public: bool = False
+    callback_urls: tuple[str, ...] = ()
     created_at: str = ""
     updated_at: str = ""
     id: int = 0

@@ -16,6 +16,7 @@ from bot.sandbox.github.faults import Faults
 from bot.sandbox.github.githttp import GitHttp
 from bot.sandbox.github.graphql import GraphQL
 from bot.sandbox.github.manifest import ManifestPages
+from bot.sandbox.github.oauth import OAuthPages
 from bot.sandbox.github.pages import Pages
 from bot.sandbox.github.provisioning import AppCredentials, NewApp
 from bot.sandbox.github.records import Delivery, LoggedRequest, PullRequest, Repository
@@ -59,6 +60,7 @@ class GitHub:
                 Route("/api/{path:path}", rest, methods=_REST_METHODS),
                 *Control(self.world, self.base_url, self.faults, self.actions).routes(),
                 *ManifestPages(self.world).routes(),
+                *OAuthPages(self.world).routes(),
                 *Pages(self.world, self.actions, self.links).routes(),
                 # Everything else is a repository for git; paths that are none get its plain 404.
                 Mount("/", app=self._git),

@@ -72,7 +72,7 @@ def authenticate(world: World, header: str | None) -> Actor:
     if scheme.lower() not in ("bearer", "token"):
         raise Refused(401, "Bad credentials")
     # An installation token may itself hold a JWT, so the prefix decides before the dots do.
-    if not value.startswith(("ghs_", "ghp_")) and value.count(".") == 2:
+    if not value.startswith(("ghs_", "ghp_", "ghu_")) and value.count(".") == 2:
         return _app_actor(world, value)
     return token_actor(world, value)
 

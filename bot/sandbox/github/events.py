@@ -119,13 +119,14 @@ def push_payload(lens: Lens, repo: Repository, change: RefChange, actor: Actor) 
     git, old, new = lens.world.git(repo), change.old, change.new
     created, deleted = old == ZERO, new == ZERO
     web = lens.repo_web(repo)
-    if deleted:
-        commits: list[Commit] = []
-    elif created:
-        commits = git.commits("--reverse", "-1", new)
-    else:
+    commits: list[Commit] = []
+    if created:
+        # Of a new branch only those commits are told that no other branch has.
+        known = [f"^{sha}" for name, sha, _ in git.refs("refs/heads/") if name != change.ref]
+        commits = git.commits("--reverse", f"-{LONGEST_COMMIT_LIST}", new, *known)
+    elif not deleted:
         commits = git.commits("--reverse", f"-{LONGEST_COMMIT_LIST}", f"{old}..{new}")
-    listed = [] if created else [_push_commit(lens, repo, item) for item in commits]
+    listed = [_push_commit(lens, repo, item) for item in commits]
     head = _push_commit(lens, repo, git.commit(new)) if not deleted else None
     name = actor.account.login
     return {

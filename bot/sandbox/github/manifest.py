@@ -15,6 +15,7 @@ from bot.sandbox.github.accounts import App, ManifestCode, User
 from bot.sandbox.github.errors import Refused
 from bot.sandbox.github.git import stamp
 from bot.sandbox.github.installing import install, ping
+from bot.sandbox.github.pages.people import visitor
 from bot.sandbox.github.provisioning import NewApp, register_app, slug_of
 from bot.sandbox.github.rest import body
 from bot.sandbox.github.world import World
@@ -34,7 +35,7 @@ _MANIFEST = {
     "default_permissions": {"*": "string"},
     "request_oauth_on_install": "boolean",
 }
-_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
 <body><main><h1>{title}</h1>{content}</main></body></html>"""
 
 
@@ -80,11 +81,12 @@ class ManifestPages:
             f"<p>It asks for:</p><ul>{asked}</ul>"
             f'<button type="submit">Create GitHub App for {html.escape(self._owner(request))}</button></form>'
         )
-        return HTMLResponse(_PAGE.format(title="Register new GitHub App", content=content))
+        return HTMLResponse(PAGE.format(title="Register new GitHub App", content=content))
 
     def _owner(self, request: Request) -> str:
-        """The organisation in the path, or the first person there is."""
-        return str(request.path_params.get("org") or request.cookies.get("sandbox_user") or "dana")
+        """The organisation in the path, or the person that the browser acts as."""
+        user = visitor(self._world, request)
+        return str(request.path_params.get("org") or (user.login if user else ""))
 
     async def _create(self, request: Request) -> Response:
         """Create the App and send the browser back with the code."""
@@ -123,6 +125,7 @@ class ManifestPages:
                     manifest["url"],
                     manifest.get("setup_url", ""),
                     manifest.get("public", False),
+                    manifest.get("callback_urls", []),
                 ),
             )
             expires = stamp(world.clock() + CODE_LIFE)
@@ -134,7 +137,7 @@ class ManifestPages:
         if app is None:
             return _problem(Refused(404, "Not Found"))
         content = '<form method="post"><button type="submit">Install</button></form>'
-        return HTMLResponse(_PAGE.format(title=f"Install {html.escape(app.name)}", content=content))
+        return HTMLResponse(PAGE.format(title=f"Install {html.escape(app.name)}", content=content))
 
     async def _install(self, request: Request) -> Response:
         """Install the App on all of its owner's repositories and go on to its setup page."""
@@ -153,4 +156,4 @@ class ManifestPages:
 
 def _problem(refused: Refused) -> Response:
     content = f"<p>{html.escape(refused.message)}</p>"
-    return HTMLResponse(_PAGE.format(title="That did not work", content=content), refused.status)
+    return HTMLResponse(PAGE.format(title="That did not work", content=content), refused.status)

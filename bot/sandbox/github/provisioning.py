@@ -161,6 +161,7 @@ class NewApp:
     external_url: str = "http://127.0.0.1"
     setup_url: str = ""
     public: bool = False
+    callback_urls: Sequence[str] = ()
 
 
 def slug_of(name: str) -> str:
@@ -180,6 +181,7 @@ def register_app(world: World, new: NewApp) -> AppCredentials:
         "external_url": new.external_url,
         "setup_url": new.setup_url,
         "public": new.public,
+        "callback_urls": tuple(new.callback_urls),
         "updated_at": world.now(),
     }
     for name, level in new.permissions.items():

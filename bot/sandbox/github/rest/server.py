@@ -155,12 +155,15 @@ class RestServer:
         world.store.add(LoggedRequest(world.now(), actor.name, received.method, received.path, answer.status))
         url = answer.body.get("url") if isinstance(answer.body, dict) else None
         if answer.status == 201 and isinstance(url, str):
-            self._made[url.removeprefix(self._lens.api)] = time.monotonic()
+            path = url.removeprefix(self._lens.api)
+            # A ref is read under another path than it is made under, a pull request also as an issue.
+            for twin in (path, path.replace("/git/refs/", "/git/ref/"), path.replace("/pulls/", "/issues/")):
+                self._made[twin] = time.monotonic()
 
     def _age_ms(self, path: str) -> float:
         made = self._made.get(path)
         if made is None:
-            parent = re.match(r"/repos/[^/]+/[^/]+/[^/]+/[^/]+", path)
+            parent = re.match(r"/repos/[^/]+/[^/]+/(pulls|issues|deployments|check-runs)/\d+", path)
             made = self._made.get(parent.group()) if parent else None
         return float("inf") if made is None else (time.monotonic() - made) * 1000
 
