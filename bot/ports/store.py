@@ -258,12 +258,12 @@ class OutboxStore(Protocol):
 
 
 class CommandStore(Protocol):
-    """Commands run once per comment."""
+    """Commands run once per comment, or per press of a button, which has a name instead of a number."""
 
-    async def is_command_done(self, repository: str, comment: int) -> bool:
+    async def is_command_done(self, repository: str, comment: int | str) -> bool:
         """Whether the command of that comment was carried out or refused already."""
 
-    async def finish_command(self, repository: str, comment: int) -> None: ...
+    async def finish_command(self, repository: str, comment: int | str) -> None: ...
 
     async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None: ...
 

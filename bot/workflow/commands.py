@@ -21,7 +21,6 @@ from bot.domain.commands import (
     Apply,
     Approve,
     Cancel,
-    Command,
     CommandProblem,
     Doctor,
     Drift,
@@ -38,9 +37,8 @@ from bot.domain.commands import (
     Unfreeze,
     parse_command,
 )
-from bot.domain.events import AppIdentity, Commented, Event
+from bot.domain.events import AppIdentity, ButtonPressed, Commented, Event
 from bot.domain.freight import Freight
-from bot.domain.github import User
 from bot.domain.model import DEFAULT_COMMANDS, ReviewPolicy, Stage
 from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, State
@@ -48,24 +46,12 @@ from bot.payloads import SENDERS
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store
 from bot.reports.answers import render_explain, render_help, render_status
+from bot.reports.markdown import plain
+from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.reporting import Reporter
 from bot.workflow.stages import StageLooker
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One command with who gave it and where; `promotion` is the one of the pull request, if any."""
-
-    command: Command
-    author: User
-    event: Commented
-    promotion: Promotion | None
-
-
-class Refusal(Exception):
-    """The answer is no; the message is posted as the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +65,13 @@ class Commands:
     app: Callable[[], AppIdentity]
 
     async def run(self, delivery: Delivery) -> None:
-        """Run what a delivery asks for. A second run of the same comment does nothing."""
+        """Run what a delivery asks for. A second run of the same comment or press does nothing."""
         for event in SENDERS[delivery.source](Payload(delivery.event, delivery.body, self.app())):
-            await self._run(event)
+            if isinstance(event, ButtonPressed):
+                buttons = Buttons(self.store, self.github, self.reporter, self._obey)
+                await buttons.press(event, delivery.id)
+            else:
+                await self._run(event)
 
     async def _run(self, event: Event) -> None:
         if not isinstance(event, Commented) or event.author.bot or event.by_app:
@@ -100,25 +90,27 @@ class Commands:
             return
         await self.reporter.react(event.repository, event.comment, "eyes")
         try:
-            reply = await self._obey(_Asked(command, event.author, event, promotion))
+            reply = await self._obey(Asked(command, event.author, event.repository, promotion))
         except Refusal as refusal:
             await self._refuse(event, str(refusal))
         else:
             await self.reporter.react(event.repository, event.comment, "rocket")
             if reply:
-                await self._reply(event, reply)
+                # What people wrote, such as the reason of a freeze, mentions nobody in our name.
+                rendered = isinstance(command, Explain | Status | Help)
+                await self._reply(event, reply if rendered else plain(reply))
         await self.store.finish_command(str(event.repository), event.comment)
 
     async def _refuse(self, event: Commented, message: str) -> None:
         await self.reporter.react(event.repository, event.comment, "-1")
-        await self._reply(event, message)
+        await self._reply(event, plain(message))
 
     async def _reply(self, event: Commented, body: str) -> None:
         await self.reporter.reply(event.repository, event.number, f"lockstep:reply:{event.comment}", body)
 
     # -- what each command does ------------------------------------------------------------------------------------
 
-    async def _obey(self, asked: _Asked) -> str:
+    async def _obey(self, asked: Asked) -> str:
         match asked.command:
             case Promote():
                 return await self._promote(asked, asked.command)
@@ -151,7 +143,7 @@ class Commands:
             case _:
                 assert_never(asked.command)
 
-    async def _promote(self, asked: _Asked, command: Promote) -> str:
+    async def _promote(self, asked: Asked, command: Promote) -> str:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "promote", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
@@ -194,7 +186,7 @@ class Commands:
             if old.blocked:
                 await self.store.save_promotion(replace(old, blocked=False), expected=old)
 
-    async def _rollback(self, asked: _Asked, command: Rollback) -> str:
+    async def _rollback(self, asked: Asked, command: Rollback) -> str:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "rollback", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
@@ -233,7 +225,7 @@ class Commands:
                     return found[0]
         raise Refusal(f"no other Freight was verified in {name} before; name one: `/rollback {name} FREIGHT`")
 
-    async def _apply(self, asked: _Asked, digest: str) -> str:
+    async def _apply(self, asked: Asked, digest: str) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "apply", stage)
@@ -248,7 +240,7 @@ class Commands:
         await self._look(stage)
         return ""
 
-    async def _retry(self, asked: _Asked) -> str:
+    async def _retry(self, asked: Asked) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "retry", stage)
@@ -268,7 +260,7 @@ class Commands:
         await self._look(stage)
         return ""
 
-    async def _change(self, asked: _Asked, right: str, change: Callable[[Promotion], Promotion]) -> str:
+    async def _change(self, asked: Asked, right: str, change: Callable[[Promotion], Promotion]) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, right, stage)
@@ -281,7 +273,7 @@ class Commands:
             promotion = await self.store.get_promotion(promotion.id) or promotion
         raise Refusal("the promotion changes too fast; try again")
 
-    async def _approve(self, asked: _Asked, command: Approve) -> str:
+    async def _approve(self, asked: Asked, command: Approve) -> str:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "approve", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
@@ -293,7 +285,7 @@ class Commands:
         await self._look(stage)
         return f"{freight.alias} is approved for {name}"
 
-    async def _hold(self, asked: _Asked, command: Hold | Resume) -> str:
+    async def _hold(self, asked: Asked, command: Hold | Resume) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "hold", stage)
@@ -307,7 +299,7 @@ class Commands:
         await self._look(stage)
         return ""
 
-    async def _freeze(self, asked: _Asked, command: Freeze | Unfreeze) -> str:
+    async def _freeze(self, asked: Asked, command: Freeze | Unfreeze) -> str:
         promotion = self._promotion(asked)
         stages = self.looker.gatherer.configuration.stages_in_order(promotion.project)
         await self._allow(asked, "freeze", self._stage(asked, promotion.project, promotion.stage))
@@ -322,7 +314,7 @@ class Commands:
             await self._look(stage)
         return f"frozen: {why}" if why else "no longer frozen"
 
-    async def _explain(self, asked: _Asked) -> str:
+    async def _explain(self, asked: Asked) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         seen = await self.looker.gatherer.gather(stage)
@@ -331,7 +323,7 @@ class Commands:
         view = await self.reporter.view(promotion, seen.preview, promotion.reason, seen)
         return render_explain(view)
 
-    async def _status(self, asked: _Asked) -> str:
+    async def _status(self, asked: Asked) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         seen = await self.looker.gatherer.gather(stage)
@@ -339,11 +331,11 @@ class Commands:
 
     # -- who and what ----------------------------------------------------------------------------------------------
 
-    async def _allow(self, asked: _Asked, command: str, stage: Stage) -> None:
+    async def _allow(self, asked: Asked, command: str, stage: Stage) -> None:
         """Raise Refusal unless the person may; the permission is read from GitHub now."""
         policy = self.looker.gatherer.configuration.policy(stage)
         needed = policy.commands.get(command, DEFAULT_COMMANDS.get(command, "write"))
-        standing = await self.looker.gatherer.standing(asked.event.repository, asked.author.login, policy)
+        standing = await self.looker.gatherer.standing(asked.repository, asked.author.login, policy)
         allowed = _entries(needed, policy)
         if not is_entitled(asked.author.login, allowed, standing):
             shown = ", ".join(allowed) or "write permission"
@@ -351,7 +343,7 @@ class Commands:
                 f"@{asked.author.login} may not do this: `/{command}` on {stage.metadata.name} needs {shown}"
             )
 
-    def _stage(self, asked: _Asked, project: str, name: str) -> Stage:
+    def _stage(self, asked: Asked, project: str, name: str) -> Stage:
         configuration = self.looker.gatherer.configuration
         owner = project or (asked.promotion.project if asked.promotion is not None else "")
         found = [s for (p, n), s in configuration.pipeline.stages.items() if n == name and owner in ("", p)]
@@ -361,7 +353,7 @@ class Commands:
         why = f"there is no Stage {name}" if not found else f"several projects have a Stage {name}"
         raise Refusal(f"{why}; the Stages are: {names}")
 
-    def _promotion(self, asked: _Asked) -> Promotion:
+    def _promotion(self, asked: Asked) -> Promotion:
         if asked.promotion is None:
             raise Refusal("this is no pull request of a promotion")
         return asked.promotion

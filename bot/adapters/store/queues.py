@@ -181,13 +181,13 @@ class Queues:
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    async def is_command_done(self, repository: str, comment: int) -> bool:
+    async def is_command_done(self, repository: str, comment: int | str) -> bool:
         query = select(commands).where(
             commands.c.repository == repository, commands.c.comment == str(comment)
         )
         return await self._database.run(lambda c: c.execute(query).first() is not None)
 
-    async def finish_command(self, repository: str, comment: int) -> None:
+    async def finish_command(self, repository: str, comment: int | str) -> None:
         def work(connection: Connection) -> None:
             query = select(commands).where(
                 commands.c.repository == repository, commands.c.comment == str(comment)

@@ -1,0 +1,73 @@
+"""Buttons on check runs: each stands for a command, with the same rights, carried out once per delivery."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from bot.domain.commands import Command, Plan, Retry
+from bot.domain.events import ButtonPressed
+from bot.domain.github import Repository, User
+from bot.domain.promotion import Promotion, PromotionId
+from bot.ports import GitHub, Store
+from bot.reports.checks import PLAN_AGAIN, RETRY
+from bot.reports.markdown import plain
+from bot.workflow.reporting import Reporter
+
+log = logging.getLogger(__name__)
+
+COMMANDS: Mapping[str, Command] = {PLAN_AGAIN.identifier: Plan(), RETRY.identifier: Retry()}
+"""What each button stands for."""
+
+
+class Refusal(Exception):
+    """The answer is no; the message is posted as the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One command with who gave it and where; `promotion` is the one of the pull request, if any."""
+
+    command: Command
+    author: User
+    repository: Repository
+    promotion: Promotion | None
+
+
+@dataclass(frozen=True, slots=True)
+class Buttons:
+    """Carries out what a button stands for; `obey` does a command or raises Refusal."""
+
+    store: Store
+    github: GitHub
+    reporter: Reporter
+    obey: Callable[[Asked], Awaitable[str]]
+
+    async def press(self, event: ButtonPressed, delivery: str) -> None:
+        """Carry it out once per delivery; a refusal is said on the pull request."""
+        command, promotion = COMMANDS.get(event.identifier), await self._promotion(event)
+        if event.sender.bot or command is None or promotion is None or promotion.pull is None:
+            log.warning(
+                "a button was not understood", extra={"delivery": delivery, "button": event.identifier}
+            )
+            return
+        repository, key = str(event.repository), f"press/{delivery}"
+        if await self.store.is_command_done(repository, key):
+            return
+        try:
+            reply = await self.obey(Asked(command, event.sender, event.repository, promotion))
+        except Refusal as refusal:
+            reply = f"@{event.sender.login} pressed a button of the check {event.name}: {refusal}"
+        if reply:
+            name = f"lockstep:reply:{key.replace('--', '-')}"
+            await self.reporter.reply(event.repository, promotion.pull, name, plain(reply))
+        await self.store.finish_command(repository, key)
+
+    async def _promotion(self, event: ButtonPressed) -> Promotion | None:
+        """The Promotion that the check speaks of, if it is one of that repository."""
+        name, _, rest = event.external_id.partition("/")
+        found = await self.store.get_promotion(PromotionId(name)) if rest else None
+        if found is None or found.target is None:
+            return None
+        return found if self.github.repository_of(found.target.url) == event.repository else None
