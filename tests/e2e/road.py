@@ -121,7 +121,8 @@ class Road:
         timeline = (
             [f"  {e.number} {e.stage} {e.kind}: {e.message}" for e in await self.events()] if alive else []
         )
-        return "\n".join(["timeline:", *timeline, "log:", self.bot.tail(60)])
+        said = [f"  #{c.number} {c.body}" for c in await self.replies()]
+        return "\n".join(["timeline:", *timeline, "replies:", *said, "log:", self.bot.tail(60)])
 
     async def events(self, *, after: int = 0) -> list[Event]:
         """The bot's timeline, oldest first."""
@@ -297,6 +298,11 @@ class Road:
         found = store.find(Comment, repo_id=self.repository.id, number=number)
         return [comment for comment in found if not kind or f"lockstep:{kind}:" in comment.body]
 
+    async def replies(self) -> list[Comment]:
+        """What the App answered to commands, on all pull requests."""
+        found = self.sandbox.github.world.store.find(Comment, repo_id=self.repository.id)
+        return [comment for comment in found if "lockstep:reply:" in comment.body]
+
     async def files(self, number: int) -> dict[str, str]:
         """The diff of a pull request as the files API shows it: patch by path."""
         answer = await self.client.get(
@@ -315,6 +321,11 @@ class Road:
     async def tip(self, branch: str = "main") -> str:
         """The commit that a branch is at."""
         return await asyncio.to_thread(self.git.text, "rev-parse", f"refs/heads/{branch}")
+
+    async def branches(self) -> list[str]:
+        """The branches that exist, sorted."""
+        refs = await asyncio.to_thread(self.git.refs, "refs/heads/")
+        return [name.removeprefix("refs/heads/") for name, _, _ in refs]
 
     async def commits_since(
         self, old: str, branch: str = "main", *, first_parent: bool = True
@@ -342,13 +353,14 @@ class Road:
         return [LoggedRequest(**item) for item in answer.json()]
 
     async def requests_of_bot(self, since: int = 0) -> list[str]:
-        """`METHOD path` of the App's changing requests after the first `since` ones of all."""
+        """`METHOD path` of the App's changing requests after the first `since` ones of all, tokens left out."""
         mine = [
             r
             for r in (await self.requests())[since:]
             if r.actor.startswith(("app:", f"{self.demo.app_slug}"))
         ]
-        return [f"{request.method} {request.path}" for request in mine]
+        shown = [f"{request.method} {request.path}" for request in mine]
+        return [text for text in shown if not text.endswith("/access_tokens")]
 
     def terraform(self, stage: str = "dev") -> dict[str, int]:
         """Requests to a Stage's Terraform state by method; empty if no Terraform ran since `forget_terraform`."""
@@ -413,7 +425,7 @@ class Road:
 
 def quoted_patch(body: str) -> str:
     """The deferred patch in a pull request's body: the fenced diff, or nothing."""
-    found = re.search(r"### Committed after the merge.*?\n(`{3,})diff\n(.*?)\n\1", body, re.DOTALL)
+    found = re.search(r"\n(`{3,})diff\n(.*?)\n\1", body, re.DOTALL)
     return found[2] if found else ""
 
 
