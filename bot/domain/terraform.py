@@ -25,6 +25,10 @@ class Action(StrEnum):
     FORGET = "forget"
 
 
+_DETAIL = 300
+"""Characters of an error's details that are said in one line; the log has all of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class AttributeChange:
     """One attribute path (dotted, list index as a part) that differs; marks stand for unknown and sensitive."""
@@ -180,12 +184,14 @@ class Failed:
 
     @property
     def summary(self) -> str:
-        """The first error in one line with its place."""
+        """The first error in one line: what, where, and the beginning of its details."""
         first = next((d for d in self.diagnostics if d.severity == "error"), None)
         if first is None:
             return "Terraform failed without a diagnostic"
         place = f" ({first.path}:{first.line})" if first.path and first.line else ""
-        return f"{first.summary}{place}"
+        detail = " ".join(first.detail.split())
+        shown = detail if len(detail) <= _DETAIL else f"{detail[:_DETAIL]}…"
+        return f"{first.summary}{place}" + (f": {shown}" if shown else "")
 
 
 @dataclass(frozen=True, slots=True)

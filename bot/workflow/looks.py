@@ -141,6 +141,9 @@ class Looks:
             await self.store.request_looks([Look(kind, key, "tried again")], at=self.clock.now() + again)
 
     async def _look(self, kind: str, key: str) -> None:
+        if kind != "config" and not self.configuration.pipeline.revision:
+            # Just started: without the pipeline every Stage would seem not to exist.
+            await self.refresh()
         match kind:
             case "stage":
                 await self._look_at_stage(key)
