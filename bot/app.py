@@ -66,12 +66,11 @@ class Lockstep:
     """The program, joined but not started."""
 
     settings: Settings
-    ports: Ports
     store: DatabaseStore
     github: GitHubApp
+    terraform: TerraformRunner
     configuration: Configuration
     looks: Looks
-    identity: AppIdentity
 
 
 def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
@@ -99,10 +98,11 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
             environment=settings.environment,
         )
+        terraform = TerraformRunner(settings.data, vault, _tool(settings))
         ports = Ports(
             clock=clock,
             git=git,
-            terraform=TerraformRunner(settings.data, vault, _tool(settings)),
+            terraform=terraform,
             github=github,
             argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
             registry=await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets))),
@@ -112,7 +112,8 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             dns=SystemDns(),
             store=store,
         )
-        yield join(settings, ports, store, github, configuration, await _find_identity(settings, github))
+        looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
+        yield Lockstep(settings, store, github, terraform, configuration, looks)
 
 
 async def _find_identity(settings: Settings, github: GitHubApp) -> AppIdentity:
@@ -129,11 +130,11 @@ def join(
     settings: Settings,
     ports: Ports,
     store: DatabaseStore,
-    github: GitHubApp,
     configuration: Configuration,
     identity: AppIdentity,
-) -> Lockstep:
+) -> Looks:
     """Join the workflow's parts over the ports."""
+    github = ports.github
     runners = build_steps(ports)
     gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
     reporter = Reporter(store, github, ports.vault, ports.clock, configuration, settings.public_url)
@@ -156,7 +157,7 @@ def join(
     )
     source = parse_source(settings.config)
     repository = source[0] if isinstance(source, tuple) else None
-    looks = Looks(
+    return Looks(
         store=store,
         github=github,
         clock=ports.clock,
@@ -169,7 +170,6 @@ def join(
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository),
         outbox=Outbox(store, github, ports.clock),
     )
-    return Lockstep(settings, ports, store, github, configuration, looks, identity)
 
 
 @asynccontextmanager
@@ -179,6 +179,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         looks = lockstep.looks
         # Work that a dead process left is taken up as soon as the engine starts, and it needs the pipeline.
         await lockstep.configuration.start()
+        await lockstep.terraform.sweep()
         running = await engine.start(
             _engine_database(settings),
             {"look": looks.do_look, "segment": looks.do_segment},
@@ -204,6 +205,8 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         try:
             yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready)
         finally:
+            # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
+            lockstep.terraform.interrupt_all("the bot is stopping")
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -125,7 +125,7 @@ async def start(
     Raises TerminalError if another process works on the same SQLite file.
     """
     _serialization.DefaultSerializer.deserialize = _refuse_pickle  # type: ignore[method-assign, assignment]
-    guard = _prepare_sqlite(Path(url.removeprefix("sqlite:///"))) if url.startswith("sqlite:///") else None
+    guard = lock_sqlite(Path(url.removeprefix("sqlite:///"))) if url.startswith("sqlite:///") else None
     _handlers.clear()
     _handlers.update(handlers)
     _draining.clear()
@@ -150,7 +150,7 @@ async def start(
     return Engine(guard)
 
 
-def _prepare_sqlite(path: Path) -> IO[str]:
+def lock_sqlite(path: Path) -> IO[str]:
     """Make sure that we are alone on the file, and that readers do not block writers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     guard = path.with_name(path.name + ".lock").open("a+")

@@ -1,0 +1,71 @@
+"""The environment is read once, whole, and every problem is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.settings import Settings, SettingsError
+
+GOOD = {
+    "LOCKSTEP_CONFIG": "config",
+    "LOCKSTEP_APP_ID": "7",
+    "LOCKSTEP_PRIVATE_KEY": "-----BEGIN\\nKEY",
+    "LOCKSTEP_WEBHOOK_SECRET": "hush",
+}
+
+
+def test_the_least_that_is_needed() -> None:
+    settings = Settings.from_env(GOOD)
+    assert (settings.app_id, settings.port, settings.terraform) == (7, 8080, "terraform")
+    assert settings.private_key == "-----BEGIN\nKEY"
+    assert settings.webhook_secrets == ("hush",)
+    assert settings.database.startswith("sqlite:////")
+
+
+def test_the_names_of_other_apps_are_understood(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text("PEM\n")
+    settings = Settings.from_env(
+        {
+            "LOCKSTEP_CONFIG": "c",
+            "APP_ID": "8",
+            "PRIVATE_KEY_PATH": str(key),
+            "WEBHOOK_SECRET": "w",
+            "PORT": "81",
+        }
+    )
+    assert (settings.app_id, settings.private_key, settings.port) == (8, "PEM", 81)
+
+
+def test_every_problem_is_named_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({"LOCKSTEP_PORT": "many", "LOCKSTEP_ISOLATION": "some", "LOCKSTEP_APP_ID": "x"})
+    text = str(caught.value)
+    for name in ("CONFIG", "PRIVATE_KEY", "WEBHOOK_SECRET", "PORT", "ISOLATION", "APP_ID"):
+        assert f"LOCKSTEP_{name}" in text
+
+
+def test_a_secret_file_that_is_missing_is_named_and_no_secret_is_shown() -> None:
+    with pytest.raises(SettingsError, match="LOCKSTEP_PRIVATE_KEY_FILE names /nowhere"):
+        Settings.from_env(GOOD | {"LOCKSTEP_PRIVATE_KEY": "", "LOCKSTEP_PRIVATE_KEY_FILE": "/nowhere"})
+    assert "hush" not in repr(Settings.from_env(GOOD))
+
+
+def test_servers_and_logins_come_by_name() -> None:
+    settings = Settings.from_env(
+        GOOD
+        | {
+            "LOCKSTEP_ARGOCD_DEFAULT_URL": "https://argo.example/",
+            "LOCKSTEP_ARGOCD_DEFAULT_TOKEN": "t",
+            "LOCKSTEP_REGISTRY_GHCR_HOST": "ghcr.io",
+            "LOCKSTEP_REGISTRY_GHCR_USERNAME": "u",
+            "LOCKSTEP_REGISTRY_GHCR_PASSWORD": "p",
+            "LOCKSTEP_SECRET_ACME_DB_PASSWORD": "s",
+            "UNRELATED": "x",
+        }
+    )
+    assert settings.argocd["default"].url == "https://argo.example"
+    assert settings.registries[0].host == "ghcr.io"
+    assert dict(settings.environment) == {"LOCKSTEP_SECRET_ACME_DB_PASSWORD": "s"}

@@ -1,0 +1,104 @@
+"""Durable work: once under its id, alone under its key, taken up after a crash; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bot.ports import TerminalError
+from bot.workflow import engine
+
+PROGRAM = """
+import asyncio, os, sys
+from bot.workflow import engine
+
+async def work(argument):
+    with open(sys.argv[2], "a") as log:
+        log.write(f"begin {argument}\\n")
+    if argument == "die" and sys.argv[3] == "first":
+        os._exit(9)
+    await asyncio.sleep(0.05)
+    with open(sys.argv[2], "a") as log:
+        log.write(f"end {argument}\\n")
+
+async def main():
+    running = await engine.start(f"sqlite:///{sys.argv[1]}", {"work": work}, poll=0.05)
+    if sys.argv[3] == "first":
+        for number in range(3):
+            await running.submit(engine.LOOKS, "work", f"a{number}", work_id=f"a/{number}", key="a")
+        for _ in range(3):
+            await running.submit(engine.LOOKS, "work", "once", work_id="once", key="b")
+        await running.submit(engine.SEGMENTS, "work", "bad-kind", work_id="bad", key="c")
+    if sys.argv[4] == "die":
+        await asyncio.sleep(1.5)
+        await running.submit(engine.SEGMENTS, "work", "die", work_id="die", key="d")
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        if await running.is_finished(sys.argv[5]):
+            break
+    await running.stop()
+
+asyncio.run(main())
+"""
+
+
+def run(database: Path, log: Path, *arguments: str) -> int:
+    command = [sys.executable, "-c", PROGRAM, str(database), str(log), *arguments]
+    return subprocess.run(command, check=False, timeout=60).returncode
+
+
+def test_work_is_done_once_and_in_order_and_taken_up_after_a_crash(tmp_path: Path) -> None:
+    database, log = tmp_path / "engine.db", tmp_path / "log"
+    assert run(database, log, "first", "die", "die") == 9
+    first = log.read_text().splitlines()
+    assert first.count("begin once") == 1
+    assert [line for line in first if " a" in line] == [
+        f"{when} a{n}" for n in range(3) for when in ("begin", "end")
+    ]
+    assert first[-1] == "begin die"
+    assert run(database, log, "second", "live", "die") == 0
+    later = log.read_text().splitlines()[len(first) :]
+    assert later == ["begin die", "end die"]
+
+
+def test_a_second_process_on_the_same_file_is_refused(tmp_path: Path) -> None:
+    guard = engine.lock_sqlite(tmp_path / "engine.db")
+    with pytest.raises(TerminalError, match="another process works on"):
+        engine.lock_sqlite(tmp_path / "engine.db")
+    guard.close()
+    engine.lock_sqlite(tmp_path / "engine.db").close()
+
+
+def test_a_pickled_row_is_refused(tmp_path: Path) -> None:
+    database, log = tmp_path / "engine.db", tmp_path / "log"
+    assert run(database, log, "first", "live", "a/2") == 0
+    poison = base64.b64encode(pickle.dumps("harmless")).decode()
+    with sqlite3.connect(database) as connection:
+        changed = connection.execute(
+            "UPDATE workflow_status SET status='PENDING', serialization='py_pickle', inputs=?, output=NULL "
+            "WHERE workflow_uuid='once'",
+            (poison,),
+        ).rowcount
+    assert changed == 1
+    before = log.read_text()
+    run(database, log, "second", "live", "none")
+    assert log.read_text() == before
+
+
+@pytest.mark.parametrize("value", [None, "x", 1, [1, {"a": None}]])
+def test_the_journal_is_json(value: object) -> None:
+    serializer = engine.JsonSerializer()
+    assert serializer.deserialize(serializer.serialize(value)) == value
+
+
+def test_an_error_is_kept_as_its_text_and_other_objects_are_refused() -> None:
+    serializer = engine.JsonSerializer()
+    assert "boom" in str(serializer.deserialize(serializer.serialize(ValueError("boom"))))
+    with pytest.raises(TypeError):
+        serializer.serialize(object())
