@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
-from bot.domain.review import Presence, Preview, Problem
+from bot.domain.review import Presence, Preview, Problem, StepClass, StepReport
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of
@@ -184,6 +184,8 @@ def step_rows(view: PromotionView) -> list[list[str]]:
     for step in promotion.steps:
         run, report = view.outcome.runs.get(step.alias), known.get(step.alias)
         name = code(step_name(step.alias, step.uses), 80)
+        if run is not None and _is_quiet(run, report):
+            continue
         if run is not None:
             rows.append([_icon(run), name, _took(run, view.now), plain(_message(run), 400)])
         elif report is not None and report.index >= cut and report.presence is not Presence.SKIPPED:
@@ -191,6 +193,12 @@ def step_rows(view: PromotionView) -> list[list[str]]:
             if not (on_failure or promotion.state is State.SUCCEEDED):
                 rows.append(["▫️", name, "", "not run" if promotion.state.ended else "waits for its turn"])
     return rows
+
+
+def _is_quiet(run: StepRun, report: StepReport | None) -> bool:
+    """Whether it only read something and that went well, such as a clone."""
+    reads = report is not None and report.step_class in (StepClass.READ, StepClass.PURE)
+    return reads and run.status is StepStatus.SUCCEEDED
 
 
 def _icon(run: StepRun) -> str:

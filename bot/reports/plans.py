@@ -133,9 +133,9 @@ def apply_notes(apply: ApplyRecord) -> list[str]:
         return notes
     grouped = group_changes(apply)
     if grouped.pending and not grouped.own:
-        notes.append("left over: an earlier change to these files was never applied")
+        notes.append("all of it pending from an earlier change that was never applied")
     elif grouped.pending:
-        notes.append(f"{len(grouped.pending):,} left over from an earlier change that was never applied")
+        notes.append(f"{len(grouped.pending):,} pending from an earlier change that was never applied")
     if grouped.drifted:
         notes.append(f"{len(grouped.drifted):,} also changed outside of Terraform")
     return notes
@@ -318,7 +318,7 @@ def apply_sections(apply: ApplyRecord, directory: str, room: int) -> list[Sectio
         Section((head,)),
         Section((loss_warning(lost),) * 3 + (loss_warning(lost, named=False),)),
         _changes_section("", grouped.own),
-        _changes_section("Left over from an earlier change that was never applied:", grouped.pending),
+        _changes_section("Pending from an earlier change that was never applied:", grouped.pending),
         _changes_section("Also changed outside of Terraform since the last apply:", grouped.drifted),
         _outputs_section(outputs),
         _drift_section(apply.plan),

@@ -247,6 +247,7 @@ class _Walk:
         before = self.runs.get(step.alias)
         begun = self._begin(step, before, now)
         await self.fulfiller.store.begin_step(self.task.promotion.id, begun)
+        self.runs[step.alias] = begun
         self.tree.begin()
         try:
             result = await runner.fulfil(
@@ -277,9 +278,9 @@ class _Walk:
     def _begin(self, step: Step, before: StepRun | None, now: datetime) -> StepRun:
         attempt = self.task.promotion.attempt
         if before is not None and before.attempt == attempt:
-            return replace(
-                before, status=StepStatus.RUNNING, begun_at=before.begun_at or now, finished_at=None
-            )
+            # What was done and is made anew begins now; what was not done yet has begun when it first did.
+            begun_at = before.begun_at if before.status is StepStatus.RUNNING else None
+            return replace(before, status=StepStatus.RUNNING, begun_at=begun_at or now, finished_at=None)
         return StepRun(step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=now)
 
     def _context(self, step: Step, approved: StepReport, before: StepRun | None) -> StepContext:
