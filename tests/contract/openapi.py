@@ -5,6 +5,7 @@ The description is found through `LOCKSTEP_GITHUB_OPENAPI` or in `.ci/cache/api.
 """
 
 import functools
+import gc
 import json
 import os
 import re
@@ -165,4 +166,6 @@ def contract() -> Contract:
     ]
     root = {"components": document["components"]}
     registry = jsonschema_rs.Registry([(_ROOT, root)], draft=jsonschema_rs.Draft4)
+    # A million small objects that live as long as the process would make every full collection take long.
+    gc.freeze()
     return Contract(root, registry, operations)

@@ -17,6 +17,7 @@ from bot.sandbox.github.pulls import NewPull
 from bot.sandbox.github.records import LoggedRequest, PullRequest
 from bot.sandbox.github.rest import body
 from bot.sandbox.github.world import World
+from bot.sandbox.serving import is_same_origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,8 @@ class Control:
         ]
 
     async def _add_faults(self, request: Request) -> Response:
+        if not is_same_origin(request):
+            return _foreign()
         try:
             self._faults.add(body.parse(await request.body()))
         except Refused as refused:
@@ -150,7 +153,8 @@ class Control:
         return Response(status_code=204)
 
     async def _clear_faults(self, request: Request) -> Response:
-        del request
+        if not is_same_origin(request):
+            return _foreign()
         self._faults.clear()
         return Response(status_code=204)
 
@@ -162,6 +166,8 @@ class Control:
 
     async def _act(self, request: Request) -> Response:
         """Act as a person; 404 for an act that does not exist, else what GitHub would answer on the web."""
+        if not is_same_origin(request):
+            return _foreign()
         raw = await request.body()
         try:
             return JSONResponse(await asyncio.to_thread(self._do, request.path_params, raw) or {})
@@ -176,3 +182,8 @@ class Control:
         body.check(described, fields)
         repository = f"{params['owner']}/{params['name']}"
         return act(self._actions, _Asked(params["user"], repository, params.get("id", 0), fields))
+
+
+def _foreign() -> Response:
+    """What a page of another origin gets that tries to act here."""
+    return JSONResponse({"message": "Only the sandbox's own pages and programs may do this."}, 403)

@@ -19,6 +19,7 @@ from bot.sandbox.github.pages.people import visitor
 from bot.sandbox.github.provisioning import NewApp, register_app, slug_of
 from bot.sandbox.github.rest import body
 from bot.sandbox.github.world import World
+from bot.sandbox.serving import is_same_origin
 
 CODE_LIFE = timedelta(hours=1)
 _MANIFEST = {
@@ -90,6 +91,8 @@ class ManifestPages:
 
     async def _create(self, request: Request) -> Response:
         """Create the App and send the browser back with the code."""
+        if not is_same_origin(request):
+            return _problem(Refused(403, "The button has to be pressed on this page itself."))
         try:
             manifest = await self._manifest(request)
             code = await asyncio.to_thread(self._register, manifest, self._owner(request))
@@ -141,6 +144,8 @@ class ManifestPages:
 
     async def _install(self, request: Request) -> Response:
         """Install the App on all of its owner's repositories and go on to its setup page."""
+        if not is_same_origin(request):
+            return _problem(Refused(403, "The button has to be pressed on this page itself."))
         app = await asyncio.to_thread(self._world.store.first, App, slug=request.path_params["slug"])
         if app is None:
             return _problem(Refused(404, "Not Found"))

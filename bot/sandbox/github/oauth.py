@@ -17,6 +17,7 @@ from bot.sandbox.github.manifest import PAGE
 from bot.sandbox.github.pages.people import visitor
 from bot.sandbox.github.rest import body
 from bot.sandbox.github.world import World, digest
+from bot.sandbox.serving import is_same_origin
 
 CODE_LIFE = timedelta(minutes=10)
 
@@ -68,7 +69,9 @@ class OAuthPages:
         return HTMLResponse(PAGE.format(title=f"Authorize {html.escape(asked[0].name)}", content=content))
 
     async def _grant(self, request: Request) -> Response:
-        """Send the browser back with a code."""
+        """Send the browser back with a code, if the button was pressed on our own page."""
+        if not is_same_origin(request):
+            return Response(status_code=403)
         asked = await asyncio.to_thread(self._app, request)
         user = await asyncio.to_thread(visitor, self._world, request)
         if asked is None or user is None:

@@ -131,7 +131,7 @@ def init_bare(world: World, repo: Repository, files: Mapping[str, bytes]) -> Non
     git = world.git(repo)
     git.path.mkdir(parents=True, exist_ok=True)
     if not (git.path / "HEAD").exists():
-        git.run("init", "-q", "--bare", f"--initial-branch={repo.default_branch}")
+        git.run("init", "-q", "--bare", "--template=", f"--initial-branch={repo.default_branch}")
     for key, value in (
         ("http.receivepack", "true"),
         ("uploadpack.allowFilter", "true"),

@@ -120,3 +120,18 @@ async def test_people_act_over_http(github: Stage) -> None:
     assert "the acts are" in (await act("rafael", "dance", status=404))["message"]
     await act("nobody", "comment", number, status=404, body="b")
     await act("uma", "comment", number, status=422, text="b")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/_sandbox/faults",
+        "/_sandbox/as/dana/acme/shop/open-issue",
+        "/settings/apps/create",
+        "/apps/lockstep/installations/new",
+    ],
+)
+async def test_a_page_of_another_origin_cannot_act(github: Stage, path: str) -> None:
+    async with httpx.AsyncClient(verify=False) as client:
+        answer = await client.post(github.base + path, json=[], headers={"origin": "http://evil.example"})
+    assert answer.status_code == 403
