@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from bot.domain.commands import Command, Plan, Retry
 from bot.domain.events import ButtonPressed
-from bot.domain.github import Repository, User
+from bot.domain.github import PullNumber, Repository, User
 from bot.domain.promotion import Promotion, PromotionId
-from bot.ports import GitHub, Store
+from bot.ports import Store
 from bot.reports.checks import PLAN_AGAIN, RETRY
 from bot.reports.markdown import plain
-from bot.workflow.reporting import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +36,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Buttons:
-    """Carries out what a button stands for; `obey` does a command or raises Refusal."""
+    """Carries out what a button stands for.
+
+    `repository_of` tells which repository a git address is, `obey` does a command or raises Refusal, `reply` answers on
+    a pull request, once per key.
+    """
 
     store: Store
-    github: GitHub
-    reporter: Reporter
+    repository_of: Callable[[str], Repository | None]
     obey: Callable[[Asked], Awaitable[str]]
+    reply: Callable[[Repository, PullNumber, str, str], Awaitable[None]]
 
     async def press(self, event: ButtonPressed, delivery: str) -> None:
         """Carry it out once per delivery; a refusal is said on the pull request."""
@@ -61,7 +64,7 @@ class Buttons:
             reply = f"@{event.sender.login} pressed a button of the check {event.name}: {refusal}"
         if reply:
             name = f"lockstep:reply:{key.replace('--', '-')}"
-            await self.reporter.reply(event.repository, promotion.pull, name, plain(reply))
+            await self.reply(event.repository, promotion.pull, name, plain(reply))
         await self.store.finish_command(repository, key)
 
     async def _promotion(self, event: ButtonPressed) -> Promotion | None:
@@ -70,4 +73,4 @@ class Buttons:
         found = await self.store.get_promotion(PromotionId(name)) if rest else None
         if found is None or found.target is None:
             return None
-        return found if self.github.repository_of(found.target.url) == event.repository else None
+        return found if self.repository_of(found.target.url) == event.repository else None

@@ -68,7 +68,7 @@ class Commands:
         """Run what a delivery asks for. A second run of the same comment or press does nothing."""
         for event in SENDERS[delivery.source](Payload(delivery.event, delivery.body, self.app())):
             if isinstance(event, ButtonPressed):
-                buttons = Buttons(self.store, self.github, self.reporter, self._obey)
+                buttons = Buttons(self.store, self.github.repository_of, self._obey, self.reporter.reply)
                 await buttons.press(event, delivery.id)
             else:
                 await self._run(event)

@@ -1,19 +1,27 @@
-"""Buttons on check runs, pressed on the simulated GitHub: what their commands do, as far as the person may."""
+"""Buttons on check runs: what their commands do, once per press, as far as the person may."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from bot.adapters.store.store import DatabaseStore, open_store
+from bot.adapters.vault import KeyFileVault
+from bot.domain.commands import Command, Plan, Retry
+from bot.domain.events import ButtonPressed
+from bot.domain.files import CommitId
+from bot.domain.github import CheckId, PullNumber, Repository, User
 from bot.sandbox.github.auth import person
 from bot.sandbox.github.checks import press
 from bot.sandbox.github.records import CheckRun, Comment
+from bot.workflow.buttons import Asked, Buttons, Refusal
 from tests.e2e.pipelines import Seed
 from tests.e2e.road import Road, open_road
-
-pytestmark = pytest.mark.e2e
+from tests.reports.views import HEAD, MAIN, promotion
 
 
 async def press_plan(road: Road, run: CheckRun, user: str) -> None:
@@ -22,6 +30,7 @@ async def press_plan(road: Road, run: CheckRun, user: str) -> None:
     await asyncio.to_thread(press, world, person(world.need_user(user)), run, "plan")
 
 
+@pytest.mark.e2e
 async def test_preview_again_makes_a_new_preview_for_who_may_and_a_reply_for_who_may_not(
     tmp_path: Path,
 ) -> None:
@@ -55,3 +64,90 @@ async def test_preview_again_makes_a_new_preview_for_who_may_and_a_reply_for_who
         await road.wait_until_quiet()
         assert len(await road.replies()) == 1
         assert len(road.comments(pull.number, "plan")) == 1
+
+
+# -- one press ---------------------------------------------------------------------------------------------------
+
+REPOSITORY = Repository("acme", "operations")
+PROMOTION = promotion()
+
+
+@dataclass
+class Desk:
+    """Records what is asked and answered; everything is refused if there is a refusal."""
+
+    refusal: str = ""
+    asked: list[Command] = field(default_factory=list)
+    replies: list[tuple[int, str]] = field(default_factory=list)
+
+    async def obey(self, asked: Asked) -> str:
+        self.asked.append(asked.command)
+        if self.refusal:
+            raise Refusal(self.refusal)
+        return ""
+
+    async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:
+        self.replies.append((number, body))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DatabaseStore]:
+    opened = open_store(f"sqlite:///{tmp_path / 'lockstep.db'}", KeyFileVault(tmp_path / "vault.key"))
+    yield opened
+    opened.close()
+
+
+def pressed(identifier: str = "plan", **changes: object) -> ButtonPressed:
+    made = ButtonPressed(
+        REPOSITORY,
+        CommitId(HEAD),
+        CheckId(5),
+        "lockstep / plan",
+        identifier,
+        User("dana", 3),
+        f"{PROMOTION.id}/1/plan",
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+async def buttons(store: DatabaseStore, desk: Desk) -> Buttons:
+    await store.create_promotion(PROMOTION)
+    return Buttons(store, lambda url: REPOSITORY if url == MAIN.url else None, desk.obey, desk.reply)
+
+
+@pytest.mark.parametrize(("identifier", "command"), [("plan", Plan()), ("retry", Retry())])
+async def test_a_button_does_its_command_once_per_delivery(
+    store: DatabaseStore, identifier: str, command: Command
+) -> None:
+    desk = Desk()
+    found = await buttons(store, desk)
+    for delivery in ("one", "one", "two"):
+        await found.press(pressed(identifier), delivery)
+    assert desk.asked == [command, command]
+    assert desk.replies == []
+
+
+async def test_a_refusal_is_said_once_and_mentions_nobody(store: DatabaseStore) -> None:
+    desk = Desk(refusal="`/plan` on staging needs perm:write")
+    found = await buttons(store, desk)
+    for _ in range(2):
+        await found.press(pressed(), "one")
+    said = "`@dana` pressed a button of the check lockstep / plan: `/plan` on staging needs perm:write"
+    assert desk.replies == [(7, said)]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(pressed("merge"), id="no button of ours"),
+        pytest.param(pressed(external_id="staging.other/1"), id="no promotion"),
+        pytest.param(pressed(external_id=PROMOTION.id), id="no check of a promotion"),
+        pytest.param(pressed(external_id=""), id="nothing to go by"),
+        pytest.param(pressed(repository=Repository("evil", "operations")), id="another repository"),
+        pytest.param(pressed(sender=User("renovate[bot]", 9, bot=True)), id="a bot"),
+    ],
+)
+async def test_what_is_not_understood_does_nothing(store: DatabaseStore, event: ButtonPressed) -> None:
+    desk = Desk()
+    await (await buttons(store, desk)).press(event, "one")
+    assert (desk.asked, desk.replies) == ([], [])
