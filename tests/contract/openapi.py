@@ -1,7 +1,7 @@
-"""GitHub's published OpenAPI description as a judge of requests and responses.
+"""GitHub's published OpenAPI descriptions as a judge of requests, responses and webhooks.
 
-The description is found through `LOCKSTEP_GITHUB_OPENAPI` or in `.ci/cache/api.github.com.json`, where
-`.ci/fetch-openapi` puts it.
+They are found through `LOCKSTEP_GITHUB_OPENAPI` and `LOCKSTEP_GITHUB_WEBHOOKS`, or in `.ci/cache`, where
+`.ci/fetch-openapi` puts them.
 """
 
 import functools
@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema_rs
 
-_CACHE = Path(__file__).resolve().parents[2] / ".ci" / "cache" / "api.github.com.json"
+_CACHE = Path(__file__).resolve().parents[2] / ".ci" / "cache"
 _ROOT = "urn:github"
 # Path parameters that may hold slashes.
 _GREEDY = ("path", "ref", "branch", "basehead", "name")
@@ -147,15 +147,20 @@ def _rebased(node: Any) -> Any:
     return [_rebased(item) for item in node] if isinstance(node, list) else node
 
 
+def _load(variable: str, name: str) -> dict[str, Any]:
+    path = Path(os.environ.get(variable) or _CACHE / name)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"GitHub's description is not at {path}: run .ci/fetch-openapi, or set {variable}."
+        )
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
 @functools.cache
 def contract() -> Contract:
     """The description, read once per test run."""
-    path = Path(os.environ.get("LOCKSTEP_GITHUB_OPENAPI") or _CACHE)
-    if not path.exists():
-        raise FileNotFoundError(
-            f"GitHub's OpenAPI description is not at {path}: run .ci/fetch-openapi, or set LOCKSTEP_GITHUB_OPENAPI."
-        )
-    document = json.loads(path.read_text())
+    document = _load("LOCKSTEP_GITHUB_OPENAPI", "api.github.com.json")
     _without_nullable(document["components"])
     _without_nullable(document["paths"])
     operations = [
@@ -169,3 +174,33 @@ def contract() -> Contract:
     # A million small objects that live as long as the process would make every full collection take long.
     gc.freeze()
     return Contract(root, registry, operations)
+
+
+@functools.cache
+def _webhooks() -> tuple[dict[str, Any], jsonschema_rs.Registry]:
+    document = _load("LOCKSTEP_GITHUB_WEBHOOKS", "webhooks.github.com.json")
+    root = {"components": document["components"]}
+    registry = jsonschema_rs.Registry([(_ROOT, root)], draft=jsonschema_rs.Draft202012)
+    gc.freeze()
+    return document["webhooks"], registry
+
+
+def check_webhook(event: str, payload: dict[str, Any]) -> str:
+    """Hold a webhook's body against GitHub's description of its event and action; answers the name of that."""
+    webhooks, registry = _webhooks()
+    name = "-".join(filter(None, (event, payload.get("action")))).replace("_", "-")
+    if name not in webhooks:
+        raise NotConforming(f"GitHub's description has no webhook {name}.")
+    schema = webhooks[name]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    validator = jsonschema_rs.Draft202012Validator(
+        _rebased(schema), validate_formats=False, registry=registry
+    )
+    problems = [
+        f"  at {'/'.join(map(str, problem.instance_path))}: {problem.message[-300:]}"
+        for problem in validator.iter_errors(payload)
+        # The description's own list of the events that an App may have is older than the merge queue.
+        if not problem.message.startswith('"merge_group" is not one of')
+    ]
+    if problems:
+        raise NotConforming(f"webhook {name} does not conform:\n" + "\n".join(problems[:8]))
+    return name

@@ -49,8 +49,7 @@ def emit(world: World, repo: Repository, notice: Notice, build: Build) -> None:
 def _body(lens: Lens, repo: Repository, notice: Notice, build: Build) -> Json:
     owner = lens.world.owner(repo)
     body: Json = {} if notice.action is None else {"action": notice.action}
-    body |= build(lens)
-    body["repository"] = full_repository(lens, repo, "none")
+    body |= {"repository": full_repository(lens, repo, "none"), **build(lens)}
     if owner.type == "Organization":
         body["organization"] = organisation(lens, owner)
     body["sender"] = user(lens, notice.actor.account)
@@ -141,7 +140,18 @@ def push_payload(lens: Lens, repo: Repository, change: RefChange, actor: Actor) 
         "commits": listed,
         "head_commit": head,
         "pusher": {"name": name, "email": actor.account.email},
+        "repository": _push_repository(lens, repo),
     }
+
+
+def _push_repository(lens: Lens, repo: Repository) -> Json:
+    """The repository as only `push` shows it: the organisation by name, its owner with name and address."""
+    owner = lens.world.owner(repo)
+    view = full_repository(lens, repo, "none")
+    view["owner"] |= {"name": owner.login, "email": owner.email}
+    if owner.type == "Organization":
+        view["organization"] = owner.login
+    return {**view, "master_branch": repo.default_branch}
 
 
 def _push_commit(lens: Lens, repo: Repository, item: Commit) -> Json:

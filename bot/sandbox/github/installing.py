@@ -80,7 +80,17 @@ def uninstall(world: World, installation: Installation) -> None:
 
 def ping(world: World, app: App) -> None:
     """Send `ping` to the App's webhook, as when its settings are saved."""
-    hook = {"id": app.id, "type": "App", "active": True, "events": list(app.events), "app_id": app.id}
+    hook = {
+        "id": app.id,
+        "type": "App",
+        "name": "web",
+        "active": True,
+        "events": list(app.events),
+        "app_id": app.id,
+        "config": {"content_type": "json", "insecure_ssl": "0", "secret": "********", "url": app.webhook_url},
+        "created_at": app.created_at,
+        "updated_at": app.updated_at,
+    }
     owner = world.store.need(User, app.owner_id)
     body: Json = {"zen": "Keep it logically awesome.", "hook_id": app.id, "hook": hook}
     emit_to_app(world, app, None, Notice("ping", None, person(owner)), body)

@@ -5,7 +5,7 @@ import json
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,6 +153,12 @@ class Stage:
         """A client with a narrowed installation token."""
         made = await self.app.ok("POST", f"/app/installations/{self.installation}/access_tokens", narrowed)
         return Caller(self.base, made["token"], contract())
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for what a background task will bring about; TimeoutError after ten seconds."""
+        async with asyncio.timeout(10):
+            while not holds():
+                await asyncio.sleep(0.01)
 
     async def as_app(self, credentials: AppCredentials, installation: int) -> Caller:
         """A client with an installation token of another App."""

@@ -1,6 +1,5 @@
 """Branch rules: what stands in the way of a merge, and who may pass."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -217,10 +216,7 @@ async def test_the_merge_queue_asks_for_checks_on_the_group_and_then_merges(gith
     assert group["action"] == "checks_requested"
     sha = group["merge_group"]["head_sha"]
     await check(github, sha, "success")
-    for _ in range(200):
-        if github.git().ref("refs/heads/main") == sha:
-            break
-        await asyncio.sleep(0.02)
+    await github.until(lambda: github.git().ref("refs/heads/main") == sha)
     assert (await github.bot.ok("GET", f"{REPO}/pulls/{pull['number']}"))["merged"]
     await github.github.settled()
     assert github.receiver.events("merge_group")[-1]["reason"] == "merged"
@@ -234,9 +230,6 @@ async def test_the_queue_throws_out_a_group_whose_check_fails(github: Stage) -> 
     github.github.actions.enqueue("rafael", NAME, pull["number"])
     await github.github.settled()
     await check(github, github.receiver.events("merge_group")[0]["merge_group"]["head_sha"], "failure")
-    for _ in range(200):
-        if len(github.receiver.events("merge_group")) == 2:
-            break
-        await asyncio.sleep(0.02)
+    await github.until(lambda: len(github.receiver.events("merge_group")) == 2)
     assert github.receiver.events("merge_group")[-1]["reason"] == "invalidated"
     assert not (await github.bot.ok("GET", f"{REPO}/pulls/{pull['number']}"))["merged"]

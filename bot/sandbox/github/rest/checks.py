@@ -8,10 +8,12 @@ from bot.sandbox.github.errors import Refused, invalid, not_found
 from bot.sandbox.github.events import Notice, emit
 from bot.sandbox.github.git import ZERO, RefChange
 from bot.sandbox.github.pushes import open_suite, tell_suite
-from bot.sandbox.github.records import CheckRun, CheckSuite, CommitStatus, Json
+from bot.sandbox.github.records import CheckRun, CheckSuite, CommitStatus, Json, Repository
 from bot.sandbox.github.rest.call import Answer, Call, Route
+from bot.sandbox.github.rules import is_protected
 from bot.sandbox.github.views.checks import annotation, check_run, check_suite, simple_status, status
-from bot.sandbox.github.views.repositories import repository
+from bot.sandbox.github.views.lens import Lens
+from bot.sandbox.github.views.repositories import commit, repository
 
 STATUSES = ("queued", "in_progress", "completed")
 LATE_STATUSES = (*STATUSES, "waiting", "requested", "pending")
@@ -194,14 +196,30 @@ def create_status(call: Call) -> Answer:
             call.world,
             call.repo,
             Notice("status", None, call.actor),
-            lambda lens: {
-                **status(lens, call.repo, made),
-                "sha": sha,
-                "name": call.world.full_name(call.repo),
-            },
+            lambda lens: _status_event(lens, call.repo, made),
         )
     call.world.wake()
     return Answer(201, status(call.lens, call.repo, made))
+
+
+def _status_event(lens: Lens, repo: Repository, item: CommitStatus) -> Json:
+    git = lens.world.git(repo)
+    branches = [
+        {
+            "name": name.removeprefix("refs/heads/"),
+            "commit": {"sha": sha, "url": f"{lens.repo_api(repo)}/commits/{sha}"},
+            "protected": is_protected(lens.world, repo, name.removeprefix("refs/heads/")),
+        }
+        for name, sha, _ in git.refs("refs/heads/")
+        if sha == item.sha
+    ]
+    return {
+        **status(lens, repo, item),
+        "sha": item.sha,
+        "name": lens.world.full_name(repo),
+        "commit": commit(lens, repo, git.commit(item.sha)),
+        "branches": branches,
+    }
 
 
 def _latest(call: Call, sha: str) -> list[CommitStatus]:
