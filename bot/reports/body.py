@@ -32,7 +32,7 @@ from bot.reports.wording import (
 
 _TITLE = 120
 _MOST_ROWS = 50
-_LEAST = 500
+_LEAST = 2_000
 """Bytes that the text keeps however large the machine block is."""
 
 
@@ -66,7 +66,10 @@ def _in_title(change: VersionChange) -> str:
 def render_body(view: PromotionView) -> str:
     """The body, within GitHub's limit; the machine block stands last and is never cut."""
     marker = f"\n\n{view.marker}" if view.marker else ""
-    return fit(_sections(view), max(COMMENT_LIMIT - size(marker), _LEAST)) + marker
+    if size(marker) > COMMENT_LIMIT - _LEAST:
+        # Half a block is none, and a body with all of it would be refused for ever.
+        marker = "\n\nThe machine-readable block is too large for this page; the commits carry it."
+    return fit(_sections(view), COMMENT_LIMIT - size(marker)) + marker
 
 
 def _sections(view: PromotionView) -> list[Section]:

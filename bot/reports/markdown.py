@@ -10,6 +10,8 @@ import html
 import re
 from collections.abc import Sequence
 
+from bot.reports.masking import hide_secrets
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Controls, formats that show nothing or reorder, line separators, surrogates, private use, fillers and tags. A joiner
 # between two emoji and the selector that makes an emoji colourful are what people type, so they stay.
@@ -42,8 +44,8 @@ _PLAIN_LIMIT = 2_000
 
 
 def clean(text: str) -> str:
-    """The text without escape sequences, with characters that hide or reorder others shown as their code."""
-    shown = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    """The text without escape sequences and credentials, characters that hide or reorder others shown as their code."""
+    shown = hide_secrets(_ANSI.sub("", text)).replace("\r\n", "\n").replace("\r", "\n")
     shown = _HIDDEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", shown)
     return _MIMIC.sub(r"<\\u{21}", shown)
 

@@ -15,9 +15,10 @@ from bot.domain.review import (
     StepClass,
     StepReport,
 )
-from bot.domain.values import Value, show
+from bot.domain.values import Sensitive, Text, Unknown, Value, show
 from bot.domain.view import PromotionView
 from bot.reports.markdown import bullets, code, names, plain
+from bot.reports.masking import HIDDEN, names_secret
 from bot.reports.plans import apply_words, value_text
 from bot.reports.wording import plural, step_name
 
@@ -113,7 +114,7 @@ def _publish(record: PublishRecord, view: PromotionView) -> str:
 
 def _effect(record: EffectRecord) -> str:
     shown = [
-        f"{plain(name, 60)} {code(value_text(value))}"
+        f"{plain(name, 60)} {code(HIDDEN if _is_secret(name, value) else value_text(value))}"
         for name, value in record.details[:_MOST_DETAILS]
         if value_text(value) not in record.title
     ]
@@ -122,6 +123,11 @@ def _effect(record: EffectRecord) -> str:
     known = not record.address or record.address in record.title
     where = "" if known else f" ({plain(record.address, 200)})"
     return f"{plain(record.title, 200)}{where}" + (f": {', '.join(shown)}" if shown else "")
+
+
+def _is_secret(name: str, value: Value) -> bool:
+    """Whether a value is known in clear although its name says that nobody should see it."""
+    return names_secret(name) and not isinstance(value, Unknown | Sensitive | Text)
 
 
 def first_line(message: Value) -> str:

@@ -399,3 +399,10 @@ def test_a_huge_attribute_and_many_resources_take_no_second() -> None:
     render_plan_check(seen)
     # Far from the bar of a second, so that a slow machine does not matter; anything quadratic is beyond it.
     assert time.process_time() - begun < 1.0
+
+
+def test_a_machine_block_beyond_the_limit_is_left_out_whole() -> None:
+    body = render_body(view(marker="<!-- lockstep-marker " + "x" * 64_000 + " -->"))
+    assert "lockstep-marker" not in body
+    assert body.endswith("The machine-readable block is too large for this page; the commits carry it.")
+    assert size(body) <= 65_000
