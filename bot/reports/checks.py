@@ -6,14 +6,14 @@ import re
 
 from bot.domain.files import CommitId
 from bot.domain.github import Annotation, Button, CheckRun, Conclusion
-from bot.domain.promotion import State
+from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.view import PromotionView
 from bot.reports.answers import render_explain
 from bot.reports.comments import plan_title, render_outcome_comment, render_plan_comment
 from bot.reports.fitting import CHECK_LIMIT, head_of
 from bot.reports.gates import gates_title, is_ready
-from bot.reports.markdown import clean, fence, size, title
+from bot.reports.markdown import clean, fence, plain, size, title
 from bot.reports.plans import holds_data, losses
 from bot.reports.states import state_words
 from bot.reports.steps import inside
@@ -33,8 +33,12 @@ def render_gate_check(view: PromotionView) -> CheckRun:
     preview = view.preview
     red = preview is not None and preview.is_red
     conclusion = Conclusion.FAILURE if red else Conclusion.SUCCESS if is_ready(view) else None
-    if view.promotion.state is State.ABORTED:
-        conclusion = Conclusion.CANCELLED
+    match view.promotion.state:
+        case State.ABORTED:
+            conclusion = Conclusion.CANCELLED
+        case State.FAILED | State.ERRORED:
+            # It has ended before its merge: a check that stays in progress would promise that something comes.
+            conclusion = Conclusion.FAILURE
     return CheckRun(
         name=GATE,
         head=_head(view),
@@ -50,7 +54,7 @@ def render_gate_check(view: PromotionView) -> CheckRun:
 
 def _gate_title(view: PromotionView) -> str:
     preview = view.preview
-    if view.promotion.state is State.ABORTED:
+    if view.promotion.state.ended and view.promotion.state is not State.SUCCEEDED:
         return view.promotion.reason or "ended"
     if preview is not None and preview.is_red:
         return preview.held or preview.problems[0].message
@@ -148,6 +152,24 @@ def render_outcome_check(view: PromotionView) -> CheckRun:
         external_id=f"{promotion.id}/outcome",
         details_url=view.page,
         buttons=(RETRY,) if retry else (),
+    )
+
+
+def render_refused_check(promotion: Promotion, preview: Preview, page: str) -> CheckRun:
+    """Why there is nothing to review: half a change is never shown, so this stands on the target branch's tip."""
+    problem = preview.problems[0]
+    freight = f"{plain(promotion.freight.alias)} cannot be brought to {plain(promotion.stage)}"
+    again = "It is tried again when the configuration or one of the files that it touches changes."
+    said = f"{freight}, and no pull request is opened: {plain(problem.message)}\n\n{again}"
+    return CheckRun(
+        name=f"{GATE} / {promotion.stage}",
+        head=preview.base,
+        title=title(problem.message),
+        summary=said,
+        conclusion=Conclusion.FAILURE,
+        external_id=f"{promotion.id}/{promotion.preview}/refused",
+        details_url=page,
+        annotations=_annotations(preview),
     )
 
 

@@ -128,7 +128,9 @@ class TfApply:
         run = await inputs.to_run(context, lock=False, environment=context.plan_environment)
         outcome = await self.terraform.plan(run)
         if not isinstance(outcome, Planned):
-            return refuse(outcome, "terraform plan", inputs, context)
+            # What would be applied is shown all the same, and stands behind the merge as it would with a plan.
+            refused = refuse(outcome, "terraform plan", inputs, context)
+            return replace(refused, record=replace(blank, kind=ApplyKind.CHANGES))
         return await self._planned(outcome, blank, inputs, context)
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:

@@ -79,8 +79,7 @@ class Previewer:
         pins = tuple(checkout.pin for checkout in walk.tree.checkouts.values())
         place = walk.base.place if walk.base else choose_place(walk.reports, pins, policy.review_in)
         if place is None:
-            why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
-            raise TerminalError(f"the task of {promotion.stage} has no place for its pull request: {why}")
+            place = _place_of_failure(walk, pins)
         tip = await self._tip(walk, place, pins)
         title = f"prepare {promotion.stage} {promotion.freight.alias}"
         split = split_task(walk.reports, pins, place, title)
@@ -274,6 +273,22 @@ class _Walk:
             status=None,
             continue_on_error=step.continue_on_error,
         )
+
+
+def _place_of_failure(walk: _Walk, pins: tuple[Pin, ...]) -> Place:
+    """Where a failure is told that came before any push: the first branch that the task checked out.
+
+    Raises TransientError if the world may answer later, TerminalError if the task has no place at all.
+    """
+    first = next((pin for pin in pins if pin.branch), None)
+    if first is not None and walk.stopped:
+        return Place(Target(first.url, first.branch), first.path)
+    stage = walk.promotion.stage
+    passing = next((problem for problem in walk.problems if problem.transient), None)
+    if passing is not None:
+        raise TransientError(f"the task of {stage} cannot be previewed now: {passing.message}")
+    why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
+    raise TerminalError(f"the task of {stage} has no place for its pull request: {why}")
 
 
 def _outputs(report: StepReport) -> Value:

@@ -68,7 +68,7 @@ class Reporter:
             current=await self._former(record, promotion),
             stages=await self._stages(promotion),
             waiting=waiting,
-            page=f"{self.page}/promotions/{promotion.id}" if self.page else "",
+            page=self.page_of(promotion),
             write_back="pushed to the branch"
             if seen.policy.write_back == "Push"
             else "by a follow-up pull request",
@@ -77,6 +77,10 @@ class Reporter:
             people_commits=seen.people_commits,
             marker=render_marker(self.marker(promotion), self.vault.digest),
         )
+
+    def page_of(self, promotion: Promotion) -> str:
+        """Where the dashboard shows a Promotion, empty if it has no address."""
+        return f"{self.page}/promotions/{promotion.id}" if self.page else ""
 
     def marker(self, promotion: Promotion) -> Marker:
         """The machine block of a Promotion."""

@@ -30,6 +30,7 @@ from bot.ports import (
     TransientError,
 )
 from bot.reports.body import render_body, render_title
+from bot.reports.checks import render_refused_check
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.fulfil import Fulfiller, Task
@@ -145,7 +146,7 @@ class Worker:
         """Bring the preview before people, or go on where there is nobody to ask."""
         red = _first_problem(preview)
         if red is not None and red.prepared and promotion.pull is None:
-            return replace(promotion, state=State.QUEUED, reason=red.message, target=preview.target)
+            return await self._nothing_to_show(promotion, preview, red)
         if promotion.pull is None and red is None and (is_no_op(preview) or policy.review == "None"):
             ready = replace(promotion, state=State.FULFILLING, target=preview.target, digest=preview.digest)
             return replace(ready, reason="nothing to review", base=preview.base)
@@ -166,6 +167,19 @@ class Worker:
             await self._event(promotion, "preview", f"{preview.lane.value}, digest {preview.digest}")
         reason = red.message if red is not None else preview.lane_reason
         return replace(promotion, state=State.REVIEW, reason=reason)
+
+    async def _nothing_to_show(self, promotion: Promotion, preview: Preview, red: Problem) -> Promotion:
+        """The prepared zone fails: half a change is never shown, so the target's tip carries the failed check.
+
+        It stays queued: a change of the configuration or of a touched path has it tried again.
+        """
+        repository = self.github.repository_of(preview.target.url)
+        if not red.transient:
+            await self._event(promotion, "failed", red.message)
+            if repository is not None:
+                page = self.reporter.page_of(promotion)
+                await self.reporter.post_check(repository, render_refused_check(promotion, preview, page))
+        return replace(promotion, state=State.QUEUED, reason=red.message, target=preview.target)
 
     async def _conflicted(self, promotion: Promotion, conflict: Conflicted) -> Promotion:
         """The branch cannot be merged: the last preview stays, red, until somebody resolves it."""
