@@ -70,6 +70,7 @@ async def test_a_missing_key_of_the_values_is_red_and_green_once_main_has_it(sta
     await road.edit(VALUES, "  LOG_LEVEL: debug\n", '  LOG_LEVEL: debug\n  LAMBDA_URL: ""\n')
     await road.wait_for_check(number, "lockstep", None)
     await road.wait_for_event("waits", "0 of 1 approvals")
+    await road.wait_until_quiet()
     assert road.pull(number).head_sha != red_head
     assert await claims.lane(road) == "coordinated"
     assert "+  LAMBDA_URL: <known after apply: lambda_url>" in claims.deferred(road, number)
