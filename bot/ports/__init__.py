@@ -21,6 +21,7 @@ from bot.ports.git import (
     Signature,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
+from bot.ports.signing_in import SignIn
 from bot.ports.store import (
     AppliedState,
     Delivery,
@@ -29,6 +30,7 @@ from bot.ports.store import (
     Event,
     Look,
     Post,
+    PromotionLine,
     StageRecord,
     Store,
 )
@@ -92,11 +94,13 @@ __all__ = [
     "Moved",
     "Ports",
     "Post",
+    "PromotionLine",
     "PushOutcome",
     "Pushed",
     "Refused",
     "Registry",
     "Secrets",
+    "SignIn",
     "Signature",
     "StageRecord",
     "Store",

@@ -13,8 +13,9 @@ from typing import Protocol
 
 from bot.domain.auto_promotion import Hold
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
+from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
-from bot.domain.promotion import Promotion, PromotionId, StepRun
+from bot.domain.promotion import Promotion, PromotionId, State, StepRun, Target
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
@@ -85,6 +86,32 @@ class StageRecord:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     since: datetime | None = None
     """Since when it has its present Freight."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreightLine:
+    """Freight by its names alone."""
+
+    name: FreightName
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionLine:
+    """What a list shows of a Promotion; the fields are those of the row, read without its steps and vars."""
+
+    id: PromotionId
+    project: str
+    stage: str
+    freight: FreightLine
+    created_at: datetime
+    state: State = State.QUEUED
+    reason: str = ""
+    running: str = ""
+    target: Target | None = None
+    pull: PullNumber | None = None
+    blocked: bool = False
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +199,9 @@ class StageStore(Protocol):
 
     async def get_stage(self, project: str, stage: str) -> StageRecord: ...
 
+    async def list_stages(self, project: str) -> Sequence[StageRecord]:
+        """All that is remembered of a project's Stages; a Stage of which nothing is remembered is not in it."""
+
     async def save_stage(self, record: StageRecord) -> None: ...
 
 
@@ -188,6 +218,9 @@ class PromotionStore(Protocol):
 
     async def list_promotions(self, project: str, stage: str, *, limit: int = 50) -> Sequence[Promotion]:
         """Newest first."""
+
+    async def list_newest_promotions(self, project: str, count: int) -> Sequence[PromotionLine]:
+        """Of each Stage of a project the newest so many, newest first."""
 
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         """The newest promotion of that pull request in the repository at that address."""

@@ -18,7 +18,7 @@ from bot.domain.availability import (
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName
 from bot.domain.github import PullRequest, Repository
-from bot.domain.model import Approvals, ReviewPolicy, Stage, Step
+from bot.domain.model import Approvals, ProjectConfig, ReviewPolicy, Stage, Step
 from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
@@ -204,29 +204,51 @@ class Gatherer:
         project, name = stage.metadata.namespace, stage.metadata.name
         config = self.configuration.project_config(project)
         if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
-            return None, f"auto-promotion is off: somebody types `/promote {name}`", None
+            return None, _not_by_itself(name), None
         known = await self.store.list_freight(project)
         index = index_freight(KnownFreight(freight, status) for freight, status in known)
-        last_states: dict[FreightName, State] = {}
-        for old in reversed(recent):
-            if old.state.ended:
-                last_states[old.freight.name] = old.state
-        progress = StageProgress(
-            current=record.history[0].items if record.history else {},
-            unfinished=frozenset({promotion.freight.name}) if promotion is not None else frozenset(),
-            last_states=last_states | dict.fromkeys(record.quarantine, State.ABORTED),
-            holds=record.holds,
-        )
-        answers = plan_auto_promotions(stage, index, progress, self.clock.now())
-        chosen = next((answer for answer in answers if answer.freight is not None), None)
-        if chosen is not None:
-            return chosen.freight, chosen.reason, None
-        now = self.clock.now()
-        soaking = [explain_availability(stage, item, now) for item in _recent(stage, index)]
-        soonest = min((a for a in soaking if a.since is not None and a.since > now), key=_since, default=None)
-        if soonest is not None:
-            return None, soonest.reason, soonest.since
-        return None, "; ".join(answer.reason for answer in answers), None
+        unfinished = promotion.freight.name if promotion is not None else None
+        ended = [(old.freight.name, old.state) for old in recent if old.state.ended]
+        progress = progress_of(record, unfinished, ended)
+        return choose_candidate(stage, config, progress, index, self.clock.now())
+
+
+def progress_of(
+    record: StageRecord, unfinished: FreightName | None, ended: Sequence[tuple[FreightName, State]]
+) -> StageProgress:
+    """What the guards of auto-promotion look at; `ended` are finished Promotions, newest first."""
+    return StageProgress(
+        current=record.history[0].items if record.history else {},
+        unfinished=frozenset({unfinished}) if unfinished is not None else frozenset(),
+        last_states=dict(reversed(ended)) | dict.fromkeys(record.quarantine, State.ABORTED),
+        holds=record.holds,
+    )
+
+
+def choose_candidate(
+    stage: Stage,
+    config: ProjectConfig | None,
+    progress: StageProgress,
+    index: FreightIndex,
+    now: datetime,
+) -> tuple[Freight | None, str, datetime | None]:
+    """The Freight that auto-promotion would take now, or why there is none and when time alone will tell."""
+    name = stage.metadata.name
+    if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
+        return None, _not_by_itself(name), None
+    answers = plan_auto_promotions(stage, index, progress, now)
+    chosen = next((answer for answer in answers if answer.freight is not None), None)
+    if chosen is not None:
+        return chosen.freight, chosen.reason, None
+    soaking = [explain_availability(stage, item, now) for item in _recent(stage, index)]
+    soonest = min((a for a in soaking if a.since is not None and a.since > now), key=_since, default=None)
+    if soonest is not None:
+        return None, soonest.reason, soonest.since
+    return None, "; ".join(answer.reason for answer in answers), None
+
+
+def _not_by_itself(stage: str) -> str:
+    return f"auto-promotion is off: somebody types `/promote {stage}`"
 
 
 def _recent(stage: Stage, index: FreightIndex) -> list[KnownFreight]:

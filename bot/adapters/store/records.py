@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import Connection, Table, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, Table, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bot.adapters.store.database import Database, document, to_number, to_time
@@ -31,7 +31,7 @@ from bot.domain.promotion import Promotion, PromotionId, StepRun
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
-from bot.ports import AppliedState, Event, StageRecord, Vault
+from bot.ports import AppliedState, Event, PromotionLine, StageRecord, Vault
 
 T = TypeVar("T")
 
@@ -120,6 +120,11 @@ class Records:
         text = await self._database.run(lambda c: c.scalar(query))
         return _read(StageRecord, text) if text is not None else StageRecord(project, stage)
 
+    async def list_stages(self, project: str) -> Sequence[StageRecord]:
+        query = select(stages.c.document).where(stages.c.project == project)
+        rows = await self._database.run(lambda c: c.scalars(query).all())
+        return [_read(StageRecord, text) for text in rows]
+
     async def save_stage(self, record: StageRecord) -> None:
         key = {"project": record.project, "stage": record.stage}
         await self._put(stages, key, {"document": document(record)})
@@ -163,6 +168,20 @@ class Records:
             .limit(limit)
         )
         return [_read(Promotion, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
+
+    async def list_newest_promotions(self, project: str, count: int) -> Sequence[PromotionLine]:
+        order = (promotions.c.created_at.desc(), promotions.c.id.desc())
+        place = func.row_number().over(partition_by=promotions.c.stage, order_by=order).label("place")
+        # Ranked by id alone: the documents of older rows are not touched.
+        ranked = select(promotions.c.id, place).where(promotions.c.project == project).subquery()
+        query = (
+            select(promotions.c.document)
+            .join(ranked, ranked.c.id == promotions.c.id)
+            .where(ranked.c.place <= count)
+            .order_by(*order)
+        )
+        rows = await self._database.run(lambda c: c.scalars(query).all())
+        return [_read(PromotionLine, text) for text in rows]
 
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         query = (
