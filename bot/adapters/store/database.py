@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, select
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Connection, Engine, Table, create_engine, event, make_url, select, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from bot.adapters.store.tables import SCHEMA, meta, metadata
@@ -20,6 +22,21 @@ from bot.domain.codec import encode
 from bot.ports import TerminalError, TransientError
 
 T = TypeVar("T")
+
+_TWIN_FAILURES = ("40001", "40P01")
+"""PostgreSQL's codes for a transaction that was undone because of another one, so that it may be done again."""
+
+_TRIES = 5
+
+_CONNECTION = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "application_name": "lockstep",
+}
+"""A server that is gone without a word is noticed within half a minute (libpq, "Parameter Key Words")."""
 
 
 @dataclass(slots=True)
@@ -30,15 +47,24 @@ class Database:
     threads: ThreadPoolExecutor
 
     async def run(self, work: Callable[[Connection], T]) -> T:
-        """Do the work in one transaction; raises TransientError if the database cannot be reached or is locked."""
+        """Do the work in one transaction; raises TransientError if the database cannot be reached or is locked.
+
+        The work may be done again from its start, in a new transaction, after the database has undone it.
+        """
         return await asyncio.get_running_loop().run_in_executor(self.threads, self._transact, work)
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
-        try:
-            with self.engine.begin() as connection:
-                return work(connection)
-        except OperationalError as error:
-            raise TransientError(f"the database did not answer: {error.orig}", retry_after=1.0) from error
+        for rest in reversed(range(_TRIES)):
+            try:
+                with self.engine.begin() as connection:
+                    return work(connection)
+            except (OperationalError, InterfaceError) as error:
+                if rest and getattr(error.orig, "sqlstate", None) in _TWIN_FAILURES:
+                    continue
+                raise TransientError(f"the database did not answer: {error.orig}", retry_after=1.0) from error
+            except PoolTimeout as error:
+                raise TransientError(f"the database is too busy: {error}", retry_after=1.0) from error
+        raise AssertionError("unreachable: the last try returns or raises")
 
     def close(self) -> None:
         """Wait for what runs, then close every connection."""
@@ -47,21 +73,52 @@ class Database:
 
 
 def open_database(url: str) -> Database:
-    """Open (and on first use create) the tables. Raises TerminalError if a newer program wrote them."""
-    sqlite = url.startswith("sqlite:")
-    if sqlite:
+    """Open (and on first use create) the tables.
+
+    Raises TerminalError if the address is wrong, the database cannot be reached or may not be changed, or a newer
+    program wrote it.
+    """
+    if url.startswith("sqlite:///"):
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(
             url, poolclass=QueuePool, pool_size=2, connect_args={"check_same_thread": False}
         )
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)
+        # SQLite has one writer, so more threads would only wait for each other.
+        threads = 1
     else:
-        engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), pool_pre_ping=True)
-    metadata.create_all(engine)
-    _check_schema(engine)
-    # SQLite has one writer, so more threads would only wait for each other.
-    return Database(engine, ThreadPoolExecutor(1 if sqlite else 8, thread_name_prefix="store"))
+        engine = _connect_postgres(url)
+        threads = 8
+    try:
+        _prepare_schema(engine)
+    except DBAPIError as error:
+        engine.dispose()
+        shown = engine.url.render_as_string(hide_password=True)
+        raise TerminalError(
+            f"the tables at {shown} cannot be opened or made: {str(error.orig).strip()}; check that the database is "
+            "there, and that its user owns it (PostgreSQL lets no other create tables)"
+        ) from error
+    except TerminalError:
+        engine.dispose()
+        raise
+    return Database(engine, ThreadPoolExecutor(threads, thread_name_prefix="store"))
+
+
+def _connect_postgres(url: str) -> Engine:
+    try:
+        address = make_url(url)
+    except ArgumentError:
+        address = None
+    if address is None or address.drivername not in ("postgresql", "postgres"):
+        # The address is not repeated, since it may hold a password.
+        raise TerminalError("the database's address must begin with sqlite:/// or postgresql://")
+    return create_engine(
+        address.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        pool_timeout=10,
+        connect_args=_CONNECTION,
+    )
 
 
 def _prepare_sqlite(connection: object, _record: object) -> None:
@@ -76,20 +133,42 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _check_schema(engine: Engine) -> None:
+def _prepare_schema(engine: Engine) -> None:
+    """Make what is missing, unless a newer program was here before."""
     with engine.begin() as connection:
+        take_turns(connection, "schema")
+        meta.create(connection, checkfirst=True)
         found = connection.scalar(select(meta.c.value).where(meta.c.name == "schema"))
-        if found is None:
-            connection.execute(meta.insert().values(name="schema", value=str(SCHEMA)))
-        elif int(found) > SCHEMA:
+        if found is not None and int(found) > SCHEMA:
             raise TerminalError(
                 f"the database has schema {found}, this program knows {SCHEMA}; start the newer one"
             )
+        metadata.create_all(connection)
+        if found is None:
+            connection.execute(meta.insert().values(name="schema", value=str(SCHEMA)))
+
+
+def take_turns(connection: Connection, what: str) -> None:
+    """Be the only transaction of all replicas that does this, until it ends; on SQLite it always is."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": f"lockstep {what}"}
+        )
+
+
+def insert_unless(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """An insert into a table that can say what happens when the row is there already (`on_conflict_…`)."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def document(value: object) -> str:
     """A domain value as the text of its row; equal values give equal texts."""
     return json.dumps(encode(value), sort_keys=True, separators=(",", ":"))
+
+
+def plain_text(text: str) -> str:
+    """A text as both databases can keep it: PostgreSQL takes no zero byte, and neither takes half a character."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def to_number(at: datetime) -> float:

@@ -7,12 +7,15 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from bot.adapters.store.database import Database, to_number, to_time
+from bot.adapters.store.database import Database, insert_unless, plain_text, to_number, to_time
 from bot.adapters.store.tables import commands, deliveries, looks, outbox
 from bot.ports import Delivery, DueLook, DuePost, Look, Post
+
+_BATCH = 500
+"""Deliveries of one commit; a statement may not have many thousands of values."""
 
 
 class Queues:
@@ -35,7 +38,7 @@ class Queues:
     async def _write_arrivals(self) -> None:
         """Store all that has arrived in one commit, again while more arrive."""
         while self._arriving:
-            batch, self._arriving = self._arriving, []
+            batch, self._arriving = self._arriving[:_BATCH], self._arriving[_BATCH:]
             try:
                 fresh = await self._database.run(lambda c, b=batch: _insert_deliveries(c, [d for d, _ in b]))  # type: ignore[misc]
             except Exception as error:  # noqa: BLE001  Every waiting request must hear of it.
@@ -63,9 +66,13 @@ class Queues:
         now = to_number(datetime.now(UTC))
 
         def work(connection: Connection) -> None:
-            for look in wanted:
+            for look in _in_order(wanted):
                 _request(connection, look, now)
-            done = update(deliveries).where(deliveries.c.id == delivery_id).values(done=True, note=note)
+            done = (
+                update(deliveries)
+                .where(deliveries.c.id == delivery_id)
+                .values(done=True, note=plain_text(note))
+            )
             connection.execute(done)
 
         await self._database.run(work)
@@ -76,7 +83,7 @@ class Queues:
         now = to_number(datetime.now(UTC))
 
         def work(connection: Connection) -> None:
-            for look in wanted:
+            for look in _in_order(wanted):
                 if at is None:
                     _request(connection, look, now)
                 else:
@@ -120,23 +127,24 @@ class Queues:
         payload = json.dumps(post.payload, sort_keys=True)
         now = to_number(datetime.now(UTC))
 
+        fresh = {
+            "kind": post.kind,
+            "lane": post.lane,
+            "rank": post.rank,
+            "number": 1,
+            "done": 0,
+            "attempts": 0,
+            "due_at": now,
+        }
+
         def work(connection: Connection) -> bool:
-            row = connection.execute(select(outbox).where(outbox.c.key == post.key)).first()
-            if row is None:
-                connection.execute(
-                    insert(outbox).values(
-                        key=post.key,
-                        kind=post.kind,
-                        lane=post.lane,
-                        rank=post.rank,
-                        payload=payload,
-                        number=1,
-                        done=0,
-                        attempts=0,
-                        due_at=now,
-                    )
-                )
+            new = insert_unless(connection, outbox).values(key=post.key, payload=payload, **fresh)
+            added = new.on_conflict_do_nothing().returning(outbox.c.key)
+            if connection.execute(added).first() is not None:
                 return True
+            # Two replicas that change a post at once must not give both versions the same number.
+            query = select(outbox.c.payload, outbox.c.number).where(outbox.c.key == post.key)
+            row = connection.execute(query.with_for_update()).one()
             if row.payload == payload:
                 return False
             connection.execute(
@@ -175,7 +183,7 @@ class Queues:
         later = (
             update(outbox)
             .where(outbox.c.key == due.post.key, outbox.c.number == due.number)
-            .values(attempts=due.attempts + 1, due_at=to_number(until), error=error[:2000])
+            .values(attempts=due.attempts + 1, due_at=to_number(until), error=plain_text(error[:2000]))
         )
         await self._database.run(lambda c: c.execute(later).rowcount)
 
@@ -189,11 +197,8 @@ class Queues:
 
     async def finish_command(self, repository: str, comment: int | str) -> None:
         def work(connection: Connection) -> None:
-            query = select(commands).where(
-                commands.c.repository == repository, commands.c.comment == str(comment)
-            )
-            if connection.execute(query).first() is None:
-                connection.execute(insert(commands).values(repository=repository, comment=str(comment)))
+            new = insert_unless(connection, commands).values(repository=repository, comment=str(comment))
+            connection.execute(new.on_conflict_do_nothing())
 
         await self._database.run(work)
 
@@ -237,37 +242,35 @@ def _delivery(row: RowMapping) -> Delivery:
     )
 
 
+def _in_order(wanted: Sequence[Look]) -> list[Look]:
+    """Looks in the order in which everybody changes their rows, so that no two transactions wait for each other."""
+    return sorted(wanted, key=lambda look: (look.kind, look.key))
+
+
 def _request(connection: Connection, look: Look, now: float) -> None:
-    where = (looks.c.kind == look.kind, looks.c.key == look.key)
-    changed = connection.execute(
-        update(looks).where(*where).values(number=looks.c.number + 1, due_at=now, reason=look.reason)
-    )
-    if changed.rowcount == 0:
-        row = {
-            "kind": look.kind,
-            "key": look.key,
-            "number": 1,
-            "done": 0,
-            "due_at": now,
-            "reason": look.reason,
-        }
-        connection.execute(insert(looks).values(**row))
+    row = {
+        "kind": look.kind,
+        "key": look.key,
+        "number": 1,
+        "done": 0,
+        "due_at": now,
+        "reason": plain_text(look.reason),
+    }
+    again = {"number": looks.c.number + 1, "due_at": now, "reason": plain_text(look.reason)}
+    new = insert_unless(connection, looks).values(**row)
+    connection.execute(new.on_conflict_do_update(index_elements=["kind", "key"], set_=again))
 
 
 def _request_later(connection: Connection, look: Look, at: float) -> None:
     """Set the timer of a look; of two times the earlier one wins."""
-    row = connection.execute(select(looks).where(looks.c.kind == look.kind, looks.c.key == look.key)).first()
-    if row is None:
-        values = {
-            "kind": look.kind,
-            "key": look.key,
-            "number": 0,
-            "done": 0,
-            "due_at": 0.0,
-            "reason": look.reason,
-        }
-        connection.execute(insert(looks).values(**values, later_at=at))
-    elif row.later_at is None or at < row.later_at:
-        connection.execute(
-            update(looks).where(looks.c.kind == look.kind, looks.c.key == look.key).values(later_at=at)
-        )
+    row = {
+        "kind": look.kind,
+        "key": look.key,
+        "number": 0,
+        "done": 0,
+        "due_at": 0.0,
+        "reason": plain_text(look.reason),
+    }
+    earlier = case((looks.c.later_at <= at, looks.c.later_at), else_=at)
+    new = insert_unless(connection, looks).values(**row, later_at=at)
+    connection.execute(new.on_conflict_do_update(index_elements=["kind", "key"], set_={"later_at": earlier}))

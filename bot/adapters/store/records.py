@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Table, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from bot.adapters.store.database import Database, document, to_number, to_time
+from bot.adapters.store.database import Database, document, plain_text, take_turns, to_number, to_time
 from bot.adapters.store.tables import (
     applied,
     bundles,
@@ -36,6 +36,8 @@ from bot.ports import AppliedState, Event, PromotionLine, StageRecord, Vault
 T = TypeVar("T")
 
 _SHORTEST_PREFIX = 7
+
+_TRIES = 5
 
 
 class Records:
@@ -68,11 +70,7 @@ class Records:
             )
             return added
 
-        try:
-            return await self._database.run(work)
-        except IntegrityError:
-            # Another replica was first with the same Freight, or took the alias: look once more.
-            return await self._database.run(work)
+        return await self._again(work)
 
     async def list_freight(self, project: str) -> Sequence[tuple[Freight, FreightStatus]]:
         query = select(freight).where(freight.c.project == project).order_by(freight.c.discovered_at)
@@ -85,7 +83,7 @@ class Records:
         rows = await self._database.run(lambda c: c.execute(query).all())
         if not rows and len(name_or_alias) >= _SHORTEST_PREFIX and name_or_alias.isalnum():
             prefix = select(freight).where(
-                freight.c.project == project, freight.c.name.startswith(name_or_alias)
+                freight.c.project == project, freight.c.name.startswith(name_or_alias.lower())
             )
             rows = await self._database.run(lambda c: c.execute(prefix.limit(2)).all())
         if len(rows) != 1:
@@ -95,7 +93,7 @@ class Records:
     async def rename_freight(self, project: str, name: FreightName, alias: str) -> bool:
         def work(connection: Connection) -> bool:
             where = and_(freight.c.project == project, freight.c.name == name)
-            text = connection.scalar(select(freight.c.document).where(where))
+            text = connection.scalar(select(freight.c.document).where(where).with_for_update())
             if text is None:
                 return False
             renamed = replace(_read(Freight, text), alias=alias)
@@ -235,9 +233,16 @@ class Records:
             "stage": event.stage,
             "promotion": event.promotion,
             "kind": event.kind,
-            "message": event.message,
+            "message": plain_text(event.message),
         }
-        await self._database.run(lambda c: c.execute(insert(events).values(**row)).rowcount)
+
+        def work(connection: Connection) -> None:
+            # Who reads the timeline asks for what is after the last number it has seen, so a lower one must not
+            # appear later.
+            take_turns(connection, "events")
+            connection.execute(insert(events).values(**row))
+
+        await self._database.run(work)
 
     async def list_events(
         self, *, project: str = "", promotion: str = "", after: int = 0, limit: int = 200
@@ -272,9 +277,14 @@ class Records:
         await self._put(applied, {"state": record.state}, {"document": document(record)})
 
     async def record_outputs(self, state: str, outputs: Mapping[str, Output]) -> None:
-        known = await self.find_applied(state)
-        if known is not None:
-            await self.record_applied(replace(known, outputs=dict(outputs)))
+        def work(connection: Connection) -> None:
+            where = applied.c.state == state
+            text = connection.scalar(select(applied.c.document).where(where).with_for_update())
+            if text is not None:
+                known = replace(_read(AppliedState, text), outputs=dict(outputs))
+                connection.execute(update(applied).where(where).values(document=document(known)))
+
+        await self._database.run(work)
 
     # -- pipeline and discoveries ------------------------------------------------------------------------------------
 
@@ -311,11 +321,16 @@ class Records:
             if connection.execute(update(table).where(where).values(**values)).rowcount == 0:
                 connection.execute(insert(table).values(**key, **values))
 
-        try:
-            await self._database.run(work)
-        except IntegrityError:
-            # Another replica inserted the row between our update and our insert.
-            await self._database.run(work)
+        await self._again(work)
+
+    async def _again(self, work: Callable[[Connection], T]) -> T:
+        """Do work that looks before it inserts; if another replica inserts in between, look again."""
+        for _ in range(_TRIES):
+            try:
+                return await self._database.run(work)
+            except IntegrityError:
+                continue
+        return await self._database.run(work)
 
 
 def _row(promotion: Promotion) -> dict[str, object]:

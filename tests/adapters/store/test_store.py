@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
-import pytest
-
-from bot.adapters.store.store import DatabaseStore, open_store
-from bot.adapters.vault import KeyFileVault
-from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
+from bot.adapters.store.store import DatabaseStore
+from bot.domain.freight import FreightStatus
 from bot.domain.github import PullNumber
-from bot.domain.promotion import Promotion, PromotionId, State, StepRun, StepStatus, Target
-from bot.ports import Delivery, Look, Post, StageRecord, Store
-
-AT = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
-SOON = datetime(2100, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DatabaseStore]:
-    opened = open_store(f"sqlite:///{tmp_path / 'lockstep.db'}", KeyFileVault(tmp_path / "vault.key"))
-    yield opened
-    opened.close()
-
-
-def freight(name: str = "a" * 40) -> Freight:
-    return Freight(FreightName(name), "shop", "", FreightOrigin("apps"), AT)
-
-
-def promotion(number: int = 1, **changes: object) -> Promotion:
-    made = Promotion(
-        id=PromotionId(f"dev.{number}.aaaaaaa"),
-        project="shop",
-        stage="dev",
-        freight=freight(),
-        collection=(freight(),),
-        steps=(),
-        variables=(),
-        actor="olivia",
-        actor_id=7,
-        created_at=AT + timedelta(seconds=number),
-    )
-    return replace(made, **changes)  # type: ignore[arg-type]
-
-
-def delivery(name: str) -> Delivery:
-    return Delivery(name, "github", "push", b"{}", AT)
+from bot.domain.promotion import PromotionId, State, StepRun, StepStatus, Target
+from bot.domain.terraform import Output
+from bot.ports import AppliedState, Event, Look, Post, StageRecord, Store
+from tests.adapters.store.rows import AT, SOON, delivery, freight, promotion
 
 
 def test_the_store_is_a_store(store: DatabaseStore) -> None:
