@@ -108,6 +108,7 @@ class GitHttp:
             if question["hook"] == "post-receive":
                 for change in changes:
                     pushes.ref_changed(self._world, push.actor, repo, change)
+                self._log(push, repo, 200)
                 return "", 0
             git = Git(self._world.git(repo).path, quarantine=question["quarantine"])
             said = []
@@ -115,7 +116,14 @@ class GitHttp:
                 found = pushes.problems(self._world, push.actor, repo, change, git)
                 said += [f"error: GH013: Repository rule violations found for {change.ref}."] if found else []
                 said += [f"- {text}" for text in found]
+            if said:
+                self._log(push, repo, 422)
             return "".join(line + "\n" for line in said), 1 if said else 0
+
+    def _log(self, push: _Push, repo: Repository, status: int) -> None:
+        """Log a push before the client hears of its end; 422 stands for a refusal by the rules."""
+        path = f"/{self._world.full_name(repo)}.git/git-receive-pack"
+        self._world.store.add(LoggedRequest(self._world.now(), push.actor.name, "POST", path, status))
 
     # ---- HTTP
 
@@ -137,12 +145,9 @@ class GitHttp:
         self._sessions[session] = push
         try:
             environment = self._environment(scope, headers, push, match.group(3), session)
-            status = await _run_backend(environment, receive, send)
+            await _run_backend(environment, receive, send)
         finally:
             del self._sessions[session]
-        if match.group(3) == "git-receive-pack":
-            entry = LoggedRequest(self._world.now(), push.actor.name, "POST", scope["path"], status)
-            await asyncio.to_thread(self._world.store.add, entry)
 
     def _admit(self, owner: str, name: str, headers: Mapping[str, str], writes: bool) -> _Push:
         """Who asks for which repository; 401 without a valid token, 404 or 403 without the permission."""
@@ -215,8 +220,8 @@ async def _refuse(send: Send, refused: Refused) -> None:
     await send({"type": "http.response.body", "body": refused.message.encode() + b"\n"})
 
 
-async def _run_backend(environment: Mapping[str, str], receive: Receive, send: Send) -> int:
-    """Run `git http-backend` as CGI, streaming both ways; answers the HTTP status it gave."""
+async def _run_backend(environment: Mapping[str, str], receive: Receive, send: Send) -> None:
+    """Run `git http-backend` as CGI, streaming both ways."""
     child = await asyncio.create_subprocess_exec(
         "git",
         "http-backend",
@@ -227,7 +232,7 @@ async def _run_backend(environment: Mapping[str, str], receive: Receive, send: S
     )
     feeding = asyncio.create_task(_feed(child, receive))
     try:
-        return await _relay(child, send)
+        await _relay(child, send)
     finally:
         feeding.cancel()
         await asyncio.gather(feeding, return_exceptions=True)
@@ -257,10 +262,10 @@ async def _feed(child: asyncio.subprocess.Process, receive: Receive) -> None:
         child.stdin.close()
 
 
-async def _relay(child: asyncio.subprocess.Process, send: Send) -> int:
+async def _relay(child: asyncio.subprocess.Process, send: Send) -> None:
     """Copy the child's CGI answer to the client."""
     if child.stdout is None:
-        return 500
+        return
     status = 200
     headers: list[tuple[bytes, bytes]] = []
     while line := (await child.stdout.readline()).strip():
@@ -273,5 +278,3 @@ async def _relay(child: asyncio.subprocess.Process, send: Send) -> int:
     while chunk := await child.stdout.read(_CHUNK):
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
-    await child.wait()
-    return status

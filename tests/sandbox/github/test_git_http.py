@@ -207,5 +207,12 @@ async def test_pushes_are_logged(github: Stage, tmp_path: Path) -> None:
     work = await clone(github, tmp_path, github.bot.token)
     await commit(github, work, "new.txt", "x")
     await git(github, work, github.bot.token, "push", "-q", "origin", "HEAD:refs/heads/x")
-    last = github.github.requests()[-1]
-    assert (last.actor, last.path) == ("lockstep[bot]", "/acme/shop.git/git-receive-pack")
+    github.github.set_rules("acme/shop", "x", BranchRules(required_reviews=0))
+    await commit(github, work, "newer.txt", "x")
+    await git(github, work, github.bot.token, "push", "-q", "origin", "HEAD:refs/heads/x")
+    found = github.github.requests()[-2:]
+    path = "/acme/shop.git/git-receive-pack"
+    assert [(item.actor, item.path, item.status) for item in found] == [
+        ("lockstep[bot]", path, 200),
+        ("lockstep[bot]", path, 422),
+    ]
