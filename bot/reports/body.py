@@ -43,13 +43,13 @@ def render_title(view: PromotionView) -> str:
     alias = promotion.freight.alias or promotion.freight.name[:7]
     changes = [_in_title(c) for c in compare_versions(view.current, promotion.freight) if c.is_change]
     if not changes:
-        return title(f"{lead}{alias}", _TITLE)
+        return title(f"{lead}{alias}", _TITLE, inert=True)
     for shown in range(len(changes), 0, -1):
         more = f" and {len(changes) - shown} more" if shown < len(changes) else ""
         text = f"{lead}{', '.join(changes[:shown])}{more} ({alias})"
         if size(text) <= _TITLE:
-            return title(text, _TITLE)
-    return title(f"{lead}{plural(len(changes), 'change')} ({alias})", _TITLE)
+            return title(text, _TITLE, inert=True)
+    return title(f"{lead}{plural(len(changes), 'change')} ({alias})", _TITLE, inert=True)
 
 
 def _in_title(change: VersionChange) -> str:

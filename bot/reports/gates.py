@@ -55,7 +55,7 @@ def all_missing(view: PromotionView) -> str:
 
 
 def _until(gate: Gate) -> str:
-    return f" (until {moment(gate.opens_at)})" if gate.opens_at is not None else ""
+    return f" until {moment(gate.opens_at)}" if gate.opens_at is not None else ""
 
 
 def missing(gate: Gate, view: PromotionView) -> str:
@@ -69,13 +69,13 @@ def missing(gate: Gate, view: PromotionView) -> str:
         if left:
             return plural(left, "approval")
     words = {
-        "approvals": f"a new review: {gate.reason}",
-        "conflict": f"a person: {gate.reason}",
-        "draft": "a person: the pull request is a draft",
-        "freeze": f"the end of the freeze: {gate.reason.removeprefix('frozen: ')}",
-        "hold": f"`/resume`: {gate.reason}",
+        "approvals": f"a new review ({gate.reason})",
+        "conflict": f"a person ({gate.reason})",
+        "draft": "a person (the pull request is a draft)",
+        "freeze": f"`/unfreeze` (frozen: {gate.reason.removeprefix('frozen: ')})",
+        "hold": f"`/resume` (held: {gate.reason.removeprefix('on hold: ')})",
         "wait": gate.reason,
-        "window": f"the promotion window: {gate.reason}",
+        "window": f"the promotion window ({gate.reason})",
     }
     return words.get(gate.name, f"{gate.name}: {gate.reason}")
 
@@ -104,6 +104,8 @@ def gate_name(gate: Gate) -> str:
 def gate_state(gate: Gate, view: PromotionView) -> str:
     """How the gate is now, in a few words; prose."""
     tally = view.tally
+    if gate.open and gate.name == "window" and gate.opens_at is not None:
+        return f"{gate.reason}, until {moment(gate.opens_at)}"
     if gate.open or gate.name != "approvals" or tally is None or tally.objections:
         return gate.reason
     said = f"{tally.count} of {tally.needed}"

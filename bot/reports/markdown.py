@@ -168,13 +168,15 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def title(text: str, limit: int = 250) -> str:
-    """One line without Markdown for a title, within so many bytes; nobody is mentioned and nothing referred to.
+def title(text: str, limit: int = 250, *, inert: bool = False) -> str:
+    """One line without Markdown for a title, within so many bytes.
 
-    A pull request's title becomes the subject of a squashed commit, where mentions and references act.
+    `inert` is for a pull request's title, which becomes the subject of a squashed commit: there mentions and
+    references would act. Titles of checks are shown as they are.
     """
     line = " ".join(clean(cut(text, 4 * limit)).replace("`", "").split())
-    line = _TITLE_LIVE.sub(lambda match: _INERT[match[0][-1]].join([match[0][:-1], ""]), line)
+    if inert:
+        line = _TITLE_LIVE.sub(lambda match: match[0][:-1] + _INERT[match[0][-1]], line)
     if size(line) <= limit:
         return line
     return line.encode()[: limit - 3].decode("utf-8", "ignore").rstrip() + "…"

@@ -131,10 +131,12 @@ def waiting_for_approvals() -> PromotionView:
 
 
 def rollback() -> PromotionView:
+    until = Gate("window", True, "promotions are allowed now", opens_at=NOW + timedelta(hours=2))
     return view(
         promotion=promotion(freight=OLD, rollback=True, actor="dana", actor_id=5),
         current=NEW,
         tally=replace(EXCLUDED, destroy_needed=0),
+        gates=(until, Gate("approvals", False, "1 of 2 approvals")),
     )
 
 
