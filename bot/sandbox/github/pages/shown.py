@@ -171,7 +171,7 @@ def commit(look: Look) -> Page:
     ]
     values = {
         "commit": found,
-        "message": render_comment(found.message.partition("\n")[2].strip(), look.world.full_name(repo)),
+        "message": found.message.partition("\n")[2].strip(),
         "diff": diff_of(git, found.parents[0] if found.parents else EMPTY_TREE, sha),
         "checks": checks,
         "pulls": pulls,

@@ -40,6 +40,7 @@ class Pages:
             Route("/_pages/user", self._choose_user, methods=["POST"]),
             Route("/_pages/{name}", self._static),
             Route(_REPO, self._page(shown.repository)),
+            Route(_REPO + "/", self._page(shown.repository)),
             Route(_REPO + "/tree/{rest:path}", self._page(shown.folder)),
             Route(_REPO + "/blob/{rest:path}", self._page(shown.file)),
             Route(_REPO + "/commits", self._page(shown.commits)),

@@ -1,8 +1,8 @@
-// Keeps a page fresh: asks for it every second and replaces the parts that are marked with data-live and have changed.
+// Keeps a page fresh: asks for it every second while something is under way, else every other second, and replaces
+// the parts that are marked with data-live and have changed.
 // What somebody has opened, typed or is choosing stays as it is.
 "use strict";
 
-const PERIOD = 1000;
 const shown = new Map();
 const inUse = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
 
@@ -82,7 +82,7 @@ document.querySelectorAll("[data-live]").forEach((part) => {
 if (location.pathname !== document.body.dataset.path) history.replaceState(null, "", document.body.dataset.path);
 (async function loop() {
   await refresh();
-  setTimeout(loop, PERIOD);
+  setTimeout(loop, document.querySelector(".dot.busy") ? 1000 : 2000);
 })();
 document.addEventListener("click", (event) => {
   document.querySelectorAll("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));
