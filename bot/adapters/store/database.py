@@ -95,8 +95,9 @@ def open_database(url: str) -> Database:
     except DBAPIError as error:
         engine.dispose()
         shown = engine.url.render_as_string(hide_password=True)
+        said = str(error.orig).strip().partition("\n")[0]
         raise TerminalError(
-            f"the tables at {shown} cannot be opened or made: {str(error.orig).strip()}; check that the database is "
+            f"the tables at {shown} cannot be opened or made: {said}; check that the database is "
             "there, and that its user owns it (PostgreSQL lets no other create tables)"
         ) from error
     except TerminalError:

@@ -10,8 +10,7 @@ from bot.adapters.store.store import DatabaseStore
 from bot.domain.freight import FreightStatus
 from bot.domain.github import PullNumber
 from bot.domain.promotion import PromotionId, State, StepRun, StepStatus, Target
-from bot.domain.terraform import Output
-from bot.ports import AppliedState, Event, Look, Post, StageRecord, Store
+from bot.ports import Look, Post, StageRecord, Store
 from tests.adapters.store.rows import AT, SOON, delivery, freight, promotion
 
 
