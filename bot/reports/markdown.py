@@ -21,7 +21,7 @@ _HIDDEN = re.compile(
     "\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\ue000-\uf8ff"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
-    f"|(?<![{_EMOJI}\ufe0f])\u200d|\u200d(?![{_EMOJI}])"
+    f"|\u200d(?:(?<![{_EMOJI}\ufe0f]\u200d)|(?![{_EMOJI}]))"
 )
 # A copy of our signed block inside a text that we show must not be taken for ours.
 _MIMIC = re.compile(r"<!(?=--\s*lockstep)", re.IGNORECASE)
