@@ -112,7 +112,7 @@ class GitCommit:
 def _date(context: StepContext) -> datetime:
     """When the step first began in this attempt: the same on every run, so that the commit's id is."""
     run = context.run
-    if run is not None and run.attempt == context.attempt and run.begun_at is not None:
+    if run is not None and run.begun_at is not None:
         return run.begun_at
     return context.now
 

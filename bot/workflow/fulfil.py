@@ -277,12 +277,14 @@ class _Walk:
 
     def _begin(self, step: Step, before: StepRun | None, now: datetime) -> StepRun:
         attempt = self.task.promotion.attempt
+        # What was done and is made anew begins now; what was not done yet has begun when it first did. The date of a
+        # commit is when it was first made, in whichever attempt, or else its SHA would not be the one that was pushed.
+        if before is not None and self.fulfiller.runners[step.uses].kind.step_class is StepClass.COMMIT:
+            return StepRun(
+                step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=before.begun_at or now
+            )
         if before is not None and before.attempt == attempt:
-            # What was done and is made anew begins now; what was not done yet has begun when it first did. The date
-            # of a commit is when it was first made, or else its SHA would not be the one that was pushed.
-            step_class = self.fulfiller.runners[step.uses].kind.step_class
-            stays = before.status is StepStatus.RUNNING or step_class is StepClass.COMMIT
-            begun_at = before.begun_at if stays else None
+            begun_at = before.begun_at if before.status is StepStatus.RUNNING else None
             return replace(before, status=StepStatus.RUNNING, begun_at=begun_at or now, finished_at=None)
         return StepRun(step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=now)
 
