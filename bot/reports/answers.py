@@ -13,7 +13,7 @@ from bot.reports.fitting import COMMENT_LIMIT, Section, fit
 from bot.reports.gates import gate_name, gate_state, is_gated, missing, reviews, who_counts
 from bot.reports.markdown import code, plain, table
 from bot.reports.plans import apply_notes, apply_words
-from bot.reports.states import stages_table
+from bot.reports.states import reason_words, stages_table
 from bot.reports.steps import inside
 from bot.reports.wording import moment, plural
 
@@ -27,7 +27,7 @@ def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
     sections = [Section((f"**{goal}**\n\n{status_line(view)}",))]
     begun = promotion.merge_commit is not None or promotion.state.ended
     if begun and promotion.state is not State.SUCCEEDED:
-        sections.append(Section((plain(promotion.reason or view.waiting),)))
+        sections.append(Section((plain(reason_words(promotion, view.waiting)),)))
     gates = view.gates if is_gated(promotion) else ()
     lines = [*_preview(view), *(line for gate in gates for line in _gate(gate, view)), *_last(view)]
     rows = step_rows(view) if begun and view.outcome.runs else []

@@ -20,7 +20,7 @@ from bot.reports.markdown import (
     warning,
 )
 from bot.reports.plans import apply_notes, apply_words, loss_warning, losses
-from bot.reports.states import headline, stages_table
+from bot.reports.states import headline, reason_words, stages_table
 from bot.reports.steps import failure_steps, inside, merge_steps, numbered
 from bot.reports.wording import (
     VersionChange,
@@ -95,7 +95,10 @@ def _head(view: PromotionView) -> str:
     said = f"{back if promotion.rollback else to}, asked for by {asker}."
     if preview is not None and not preview.problems:
         said += f" {_lane(preview)}"
-    return f"{said}\n\n**{status_line(view)}**"
+    reason = reason_words(promotion, view.waiting)
+    begun = promotion.merge_commit is not None or promotion.state.ended
+    why = f" · {plain(reason)}" if begun and reason and promotion.state is not State.SUCCEEDED else ""
+    return f"{said}\n\n**{status_line(view)}**{why}"
 
 
 def _lane(preview: Preview) -> str:

@@ -15,7 +15,7 @@ from bot.reports.fitting import CHECK_LIMIT, head_of
 from bot.reports.gates import gates_title, is_ready
 from bot.reports.markdown import clean, fence, plain, size, title
 from bot.reports.plans import holds_data, losses
-from bot.reports.states import state_words
+from bot.reports.states import reason_words, state_words
 from bot.reports.steps import inside
 from bot.reports.wording import step_name
 
@@ -141,7 +141,7 @@ def render_outcome_check(view: PromotionView) -> CheckRun:
         State.HELD: Conclusion.ACTION_REQUIRED,
     }
     done = promotion.state is State.SUCCEEDED
-    said = state_words(promotion) if done else promotion.reason or view.waiting or state_words(promotion)
+    said = state_words(promotion) if done else reason_words(promotion, view.waiting) or state_words(promotion)
     retry = promotion.state in (State.FAILED, State.ERRORED) and promotion.blocked
     return CheckRun(
         name=f"{GATE} / {promotion.stage}",

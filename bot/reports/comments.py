@@ -13,7 +13,7 @@ from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of
 from bot.reports.gates import all_missing
 from bot.reports.markdown import bullets, caution, clean, code, details, fence, html_code, plain, table
 from bot.reports.plans import apply_sections, apply_title, counts_line
-from bot.reports.states import headline
+from bot.reports.states import headline, reason_words
 from bot.reports.steps import inside
 from bot.reports.wording import duration, moment, plural, step_name
 
@@ -127,7 +127,7 @@ def _lead(view: PromotionView) -> str:
     if promotion.state is State.SUCCEEDED:
         ended = promotion.finished_at
         return f"Done {moment(ended)}." if ended is not None else ""
-    said = promotion.reason or view.waiting
+    said = reason_words(promotion, view.waiting)
     failed = promotion.state in (State.FAILED, State.ERRORED, State.STOPPED, State.HELD)
     return (caution([plain(said)]) if failed else plain(said)) if said else ""
 

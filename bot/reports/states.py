@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.domain.promotion import Promotion, State
 from bot.domain.view import StageLine
 from bot.reports.markdown import plain, table
-from bot.reports.wording import moment, versions_line
+from bot.reports.wording import moment, step_name, versions_line
 
 _ICONS = {
     State.QUEUED: "⏳",
@@ -47,6 +47,15 @@ def state_words(promotion: Promotion) -> str:
             return f"{freight} is on its way to {stage}"
         case _:
             return f"{freight} waits to go to {stage}"
+
+
+def reason_words(promotion: Promotion, waiting: str = "") -> str:
+    """Why it stands there, else what it waits for; a step at the front has the name that people know. Prose."""
+    said = promotion.reason or waiting
+    for step in promotion.steps:
+        if said.startswith((f"{step.alias}:", f"{step.alias} ")):
+            return step_name(step.alias, step.uses) + said[len(step.alias) :]
+    return said
 
 
 def stages_table(stages: Sequence[StageLine], most: int) -> str:

@@ -155,13 +155,16 @@ def after(state: State, **changes: object) -> PromotionView:
 
 def stopped() -> PromotionView:
     details = ('env/staging/helm/values.yaml:7: approved LAMBDA_URL: "", now LAMBDA_URL: null',)
-    stop = Stop("commit would commit something else than was approved", "5b1e0c93d8f2a764", details)
+    stop = Stop("promote::commit would commit something else than was approved", "5b1e0c93d8f2a764", details)
     return after(State.STOPPED, stop=stop, reason=stop.reason)
 
 
 def failed_apply() -> PromotionView:
     seen = after(
-        State.FAILED, blocked=True, finished_at=NOW, reason="apply-network: terraform apply failed: quota"
+        State.FAILED,
+        blocked=True,
+        finished_at=NOW,
+        reason="promote::apply-network: terraform apply failed: quota",
     )
     log = "aws_iam_role.app: Creating...\naws_iam_role.app: Creation complete after 1s\n\nError: LimitExceeded: quota"
     failed = run(
@@ -189,8 +192,23 @@ def held() -> PromotionView:
     return replace(seen, outcome=outcome(), gates=view().gates)
 
 
+def under_way() -> PromotionView:
+    seen = after(
+        State.FULFILLING, reason="promote::step-8: otel-app-staging is Progressing; asked again in 10 s"
+    )
+    running = run(
+        "promote::step-8", StepStatus.RUNNING, "otel-app-staging is Progressing", finished_at=None,
+        begun_at=NOW - timedelta(minutes=3),
+    )  # fmt: skip
+    return replace(seen, outcome=outcome(*seen.outcome.runs.values(), running))
+
+
+def superseded() -> PromotionView:
+    return view(promotion=promotion(state=State.ABORTED, reason="superseded by keen-lynx", finished_at=NOW))
+
+
 BEFORE = [first_release, image_only, red_plan, destroying, waiting_for_approvals, rollback]
-AFTER = [stopped, failed_apply, done, held]
+AFTER = [stopped, failed_apply, done, held, under_way, superseded]
 
 
 def shown_check(check: CheckRun) -> str:
