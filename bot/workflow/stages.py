@@ -153,6 +153,8 @@ class StageLooker:
                 await self._begin(promotion, "fulfil", begun)
             case EnsureSegment():
                 await self._ensure(promotion)
+                if promotion.merge_commit is not None:
+                    await self.reporter.report(seen, promotion.reason)
             case Hold(merge=merge, reason=reason):
                 held = replace(promotion, state=State.HELD, merge_commit=merge, reason=reason)
                 if await self.store.save_promotion(held, expected=promotion):

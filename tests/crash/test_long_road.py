@@ -77,7 +77,7 @@ async def test_five_kills_on_the_way_to_prod_change_nothing(tmp_path: Path) -> N
             reviewer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await reviewer
-        await road.wait_until_quiet()
+        await road.wait_for_success("prod")
         commits = await road.commits_since(before)
         assert len([commit for commit in commits if len(commit.parents) == 2]) == len(STAGES)
         assert len([commit for commit in commits if len(commit.parents) == 1]) == len(STAGES)
