@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from bot.sandbox.github import rules
 from bot.sandbox.github.accounts import User
 from bot.sandbox.github.auth import person
+from bot.sandbox.github.forks import head_repository
 from bot.sandbox.github.pages.checkviews import Check, checks_of, is_under_way, required_state
+from bot.sandbox.github.pages.history import brought
 from bot.sandbox.github.pages.people import Who, who
 from bot.sandbox.github.records import Comment, Issue, PullRequest, Repository
 from bot.sandbox.github.world import World
@@ -60,6 +62,12 @@ def state_of(issue: Issue, pull: PullRequest | None) -> str:
     return "draft" if issue.state == "open" and pull and pull.draft else issue.state
 
 
+def head_label(world: World, repo: Repository, pull: PullRequest) -> str:
+    """The branch that a pull request comes from, with its owner if that is a fork."""
+    source = head_repository(world, pull)
+    return pull.head_ref if source.id == repo.id else f"{world.owner(source).login}:{pull.head_ref}"
+
+
 def list_pulls(world: World, repo: Repository, state: str) -> list[Listed]:
     """The pull requests that are `open` or `closed`, newest first."""
     pulls = world.store.find(PullRequest, repo_id=repo.id)
@@ -75,7 +83,7 @@ def list_pulls(world: World, repo: Repository, state: str) -> list[Listed]:
                 issue.title,
                 state_of(issue, pull),
                 who(world, issue.author_id),
-                pull.head_ref,
+                head_label(world, repo, pull),
                 pull.base_ref,
                 pull.merged_at or issue.closed_at or issue.created_at,
                 issue.labels,
@@ -124,5 +132,5 @@ def panel(world: World, repo: Repository, pull: PullRequest, visitor: User | Non
         may_close=may_write or own,
         may_review=visitor is not None and not own,
         may_bypass=bool(reasons) and may_write and bypass,
-        behind=rules.is_behind(world, repo, pull),
+        behind=brought(world.git(repo), pull).behind,
     )

@@ -12,10 +12,11 @@ from bot.sandbox.github.git import EMPTY_TREE, Git
 from bot.sandbox.github.pages import pullviews
 from bot.sandbox.github.pages.acts import reason
 from bot.sandbox.github.pages.checkviews import check_of, checks_of, is_under_way
-from bot.sandbox.github.pages.diffs import Diff, diff_of
+from bot.sandbox.github.pages.diffs import diff_of
+from bot.sandbox.github.pages.history import brought
 from bot.sandbox.github.pages.markdown import render_comment, render_document
 from bot.sandbox.github.pages.people import visible_repository, who
-from bot.sandbox.github.pages.timeline import commits_of, timeline
+from bot.sandbox.github.pages.timeline import timeline
 from bot.sandbox.github.pages.treeviews import list_folder, read_text
 from bot.sandbox.github.records import (
     CheckRun,
@@ -218,17 +219,12 @@ def _pull(look: Look, tab: str) -> tuple[Repository, PullRequest, dict[str, Any]
         "author": who(look.world, issue.author_id),
         "merger": who(look.world, pull.merged_by) if pull.merged_by is not None else None,
         "part": tab,
-        "commits": commits_of(look.world.git(repo), pull),
-        "diff": _diff_of_pull(look.world.git(repo), pull),
+        "head": pullviews.head_label(look.world, repo, pull),
+        "brought": brought(look.world.git(repo), pull),
         "panel": pullviews.panel(look.world, repo, pull, look.visitor),
         "typed": look.fields.get("body", ""),
     }
     return repo, pull, values
-
-
-def _diff_of_pull(git: Git, pull: PullRequest) -> Diff:
-    base = pull.base_sha if pull.merged else git.ref(f"refs/heads/{pull.base_ref}") or pull.base_sha
-    return diff_of(git, git.merge_base(base, pull.head_sha) or base, pull.head_sha)
 
 
 def conversation(look: Look) -> Page:

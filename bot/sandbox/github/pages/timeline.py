@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from bot.sandbox.github import rules
 from bot.sandbox.github.accounts import User
-from bot.sandbox.github.git import Commit, Git
+from bot.sandbox.github.git import Commit
 from bot.sandbox.github.pages.checkviews import Check, checks_of
+from bot.sandbox.github.pages.history import brought
 from bot.sandbox.github.pages.markdown import NOTHING, render_comment
 from bot.sandbox.github.pages.people import Who, who
 from bot.sandbox.github.records import (
@@ -24,8 +25,6 @@ from bot.sandbox.github.records import (
 )
 from bot.sandbox.github.world import World
 
-MOST_COMMITS: Final = 250
-"""As many commits of a pull request as GitHub lists."""
 _REVIEWED: Final = {
     "APPROVED": ("good", "approved these changes"),
     "CHANGES_REQUESTED": ("bad", "requested changes"),
@@ -61,7 +60,7 @@ def timeline(world: World, repo: Repository, issue: Issue, pull: PullRequest | N
     home = world.full_name(repo)
     entries = [_comment(world, home, item) for item in _comments(world, issue)]
     if pull is not None:
-        entries += [_commit(item) for item in commits_of(world.git(repo), pull)]
+        entries += [_commit(item) for item in brought(world.git(repo), pull).commits]
         entries += [_review(world, repo, pull, item) for item in _reviews(world, pull)]
         entries += _deployments(world, repo, pull)
         if pull.merged:
@@ -72,12 +71,6 @@ def timeline(world: World, repo: Repository, issue: Issue, pull: PullRequest | N
     # Times have whole seconds, so within one second what is listed first here stays first.
     order = ("commit", "review", "comment", "merge", "deployment", "close")
     return sorted(entries, key=lambda each: (each.at, order.index(each.kind)))
-
-
-def commits_of(git: Git, pull: PullRequest) -> list[Commit]:
-    """The commits that the pull request brings in, oldest first."""
-    base = pull.base_sha if pull.merged else git.ref(f"refs/heads/{pull.base_ref}") or pull.base_sha
-    return git.commits("--reverse", "--topo-order", f"-{MOST_COMMITS}", f"{base}..{pull.head_sha}")
 
 
 def _comments(world: World, issue: Issue) -> list[Comment]:
