@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
@@ -30,6 +31,8 @@ from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store
 
 log = logging.getLogger(__name__)
+
+_GROUP = re.compile(r"/pr-(\d+)-[0-9a-f]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,10 @@ class Intake:
                 return []
             case Commented() | ButtonPressed():
                 return [Look("command", delivery.id, "somebody asked")]
-            case CheckRerun() | MergeGroupRequested():
+            case CheckRerun():
                 return [Look("head", f"{event.repository}@{event.head}", "a check is asked for")]
+            case MergeGroupRequested():
+                return [_of_group(event)]
             case ImagePushed():
                 return self._of_image(event)
             case InstallationChanged() | RepositoryChanged():
@@ -115,6 +120,14 @@ class Intake:
                         Look("warehouse", f"{project}/{name}", f"{event.repository}:{event.tag} was pushed")
                     )
         return found
+
+
+def _of_group(event: MergeGroupRequested) -> Look:
+    """A group's branch names the pull request that it ends in; those before it have groups of their own."""
+    named = _GROUP.search(event.head_ref)
+    if named is None:
+        return Look("head", f"{event.repository}@{event.head}", "a check is asked for")
+    return Look("group", f"{event.repository}#{named[1]}@{event.head}", "a merge queue asks")
 
 
 def _concerns(subscription: ImageSubscription, event: ImagePushed) -> bool:

@@ -19,6 +19,7 @@ from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
 from bot.workflow.intake import Intake
+from bot.workflow.merge_groups import judge_group
 from bot.workflow.outbox import Outbox
 from bot.workflow.reporting import Reporter
 from bot.workflow.segments import Worker
@@ -161,6 +162,10 @@ class Looks:
             case "head":
                 name, _, head = key.rpartition("@")
                 await self._look_at_head(_repository(name), CommitId(head))
+            case "group":
+                place, _, head = key.rpartition("@")
+                name, _, number = place.rpartition("#")
+                await self._look_at_group(_repository(name), PullNumber(int(number)), CommitId(head))
             case _:
                 raise TerminalError(f"there is nothing called {kind!r} to look at")
 
@@ -209,16 +214,30 @@ class Looks:
             elif not pull.head_branch.startswith("lockstep/"):
                 await self._pass(pull)
 
+    async def _look_at_group(self, repository: Repository, number: PullNumber, head: CommitId) -> None:
+        """A merge queue asks about the commit that a pull request would become."""
+        promotion = await self.store.find_promotion_by_pull(self.github.clone_url(repository), number)
+        unfinished = promotion is not None and not promotion.state.ended
+        stage = self.configuration.stage(promotion.project, promotion.stage) if promotion else None
+        if stage is None or not unfinished:
+            await self._pass_commit(repository, head, f"pull/{number}")
+            return
+        seen = await self.stages.gatherer.gather(stage)
+        await self.reporter.post_check(repository, await judge_group(self.stages.gatherer.git, seen, head))
+
     async def _pass(self, pull: PullRequest) -> None:
+        await self._pass_commit(pull.repository, pull.head, f"pull/{pull.number}")
+
+    async def _pass_commit(self, repository: Repository, head: CommitId, name: str) -> None:
         check = CheckRun(
             name="lockstep",
-            head=pull.head,
+            head=head,
             title="Touches no promotion",
             summary="This pull request is none of Lockstep's promotions, so there is nothing to approve here.",
             conclusion=Conclusion.SUCCESS,
-            external_id=f"pull/{pull.number}",
+            external_id=name,
         )
-        await self.reporter.post_check(pull.repository, check)
+        await self.reporter.post_check(repository, check)
 
     async def _tell(self, kind: str, key: str, message: str) -> None:
         """Put a failed look into the timeline, where people look for reasons."""

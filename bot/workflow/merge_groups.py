@@ -1,0 +1,44 @@
+"""What a merge queue is told of a promotion: whether its group would bring exactly what was approved."""
+
+from __future__ import annotations
+
+from bot.domain.files import CommitId
+from bot.domain.github import CheckRun, Conclusion
+from bot.domain.planning import Snapshot
+from bot.domain.review import Preview
+from bot.ports import Git, TransientError
+
+
+async def judge_group(git: Git, seen: Snapshot, head: CommitId) -> CheckRun:
+    """The required check of a group's commit `head`; `seen` is the Stage whose promotion is in the queue.
+
+    Raises TransientError while the promotion's preview is being made.
+    """
+    promotion, preview = seen.promotion, seen.preview
+    if promotion is None or preview is None or promotion.running:
+        raise TransientError("the preview of what is in the merge queue is being made", retry_after=2.0)
+    why = await _why_not(git, seen, preview, head)
+    return CheckRun(
+        name="lockstep",
+        head=head,
+        title=why or "The queue brings what was approved",
+        summary=f"Pull request #{promotion.pull} of {promotion.stage}: {why or 'every gate is open'}.",
+        conclusion=Conclusion.FAILURE if why else Conclusion.SUCCESS,
+        external_id=f"{promotion.id}/group",
+    )
+
+
+async def _why_not(git: Git, seen: Snapshot, preview: Preview, head: CommitId) -> str:
+    if preview.is_red:
+        return preview.held or preview.problems[0].message
+    closed = [gate.reason for gate in seen.gates if not gate.open]
+    if closed:
+        return "; ".join(closed)
+    url = preview.target.url
+    await git.fetch(url)
+    merged, approved = await git.list_files(url, head), await git.list_files(url, preview.tree)
+    moved = sorted(path for path in preview.touched if merged.get(path) != approved.get(path))
+    if moved:
+        names = ", ".join(moved[:3])
+        return f"the queue changes {names} before it; it is previewed again once those changes are merged"
+    return ""
