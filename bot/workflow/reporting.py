@@ -121,6 +121,7 @@ class Reporter:
             await self._queue_comment(
                 repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
             )
+            await self._queue_deployment(repository, promotion, promotion.merge_commit, view)
         await self._queue_pull(repository, promotion.pull, view)
 
     async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:
