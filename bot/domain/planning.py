@@ -31,7 +31,8 @@ class Snapshot:
     `candidate` is the Freight that auto-promotion would take, with its reason; `candidate_at` is when time alone
     may bring one; `problem` why the Stage's
     configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
-    `steps_changed` tells that the configuration's steps are not those of the Promotion.
+    `steps_changed` tells that the configuration's steps are not those of the Promotion. `lost` says what was merged
+    and is no longer on the branch, of a Promotion that waits after its merge; `applied` that something was done since.
     """
 
     now: datetime
@@ -50,6 +51,8 @@ class Snapshot:
     base_changed: tuple[str, ...] = ()
     steps_changed: bool = False
     people_commits: tuple[str, ...] = ()
+    lost: str = ""
+    applied: bool = False
     check_green: bool = False
     frozen: str = ""
     problem: str = ""
@@ -157,7 +160,7 @@ def _plan(seen: Snapshot) -> Action:
         case State.HELD:
             return _plan_held(seen, promotion)
         case State.STOPPED:
-            return _plan_stopped(promotion)
+            return _plan_stopped(seen, promotion)
         case State.FULFILLING:
             return _plan_fulfilling(seen, promotion)
         case _:
@@ -265,6 +268,8 @@ def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
     closed = [gate for gate in seen.gates if not gate.open]
     if promotion.cancel_requested:
         return End(State.ABORTED, "cancelled after the merge; nothing was applied")
+    if seen.lost:
+        return End(State.ABORTED, describe_revert(promotion, seen.lost))
     if seen.preview is not None and seen.preview.is_red and promotion.digest not in promotion.accepted:
         return Wait(promotion.reason)
     if closed and promotion.digest not in promotion.accepted:
@@ -273,16 +278,22 @@ def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
     return BeginFulfil(promotion.merge_commit, "the gates are open now")
 
 
-def _plan_stopped(promotion: Promotion) -> Action:
+def _plan_stopped(seen: Snapshot, promotion: Promotion) -> Action:
     stop = promotion.stop
     if promotion.cancel_requested:
         return End(State.ABORTED, "cancelled after it stopped")
+    if seen.lost and not seen.applied:
+        return End(State.ABORTED, describe_revert(promotion, seen.lost))
     if stop is None or stop.digest in promotion.accepted:
         return ContinueFulfil("the new preview was accepted")
+    if not stop.digest:
+        return Wait(f"stopped: {stop.reason}. `/promote` or `/rollback` brings other Freight.")
     return Wait(f"stopped: {stop.reason}. `/apply {stop.digest}` by an approver accepts it.")
 
 
 def _plan_fulfilling(seen: Snapshot, promotion: Promotion) -> Action:
+    if seen.lost and not promotion.effects_begun:
+        return End(State.ABORTED, describe_revert(promotion, seen.lost))
     closed = [gate for gate in seen.gates if not gate.open]
     if closed and not promotion.effects_begun:
         until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
@@ -325,6 +336,11 @@ def _expiry(seen: Snapshot, preview: Preview) -> datetime | None:
 
 def _is_due(at: datetime | None, now: datetime) -> bool:
     return at is None or at <= now
+
+
+def describe_revert(promotion: Promotion, lost: str) -> str:
+    """What is said of a merge that was undone before anything of it was applied."""
+    return f"its merge was reverted ({lost}): nothing was applied, {promotion.freight.alias} is rejected here"
 
 
 def is_no_op(preview: Preview) -> bool:

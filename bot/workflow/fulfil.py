@@ -16,7 +16,7 @@ from bot.domain.digest import DIGEST_LENGTH, canonical
 from bot.domain.files import Change, CommitId
 from bot.domain.model import ReviewPolicy, Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
-from bot.domain.review import CommitRecord, Pin, Preview, PublishRecord, StepClass, StepReport
+from bot.domain.review import CommitRecord, FrozenRecord, Pin, Preview, StepClass, StepReport
 from bot.domain.storing import storable_run
 from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
@@ -24,6 +24,7 @@ from bot.steps.contract import Step as StepRunner
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree, inside_path, join
 from bot.workflow.evaluation import Evaluator, Progress
+from bot.workflow.merges import find_lost_change, is_merged, is_public
 from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
 
 _KEPT = (StepClass.INFRA, StepClass.ACT, StepClass.PUBLISH, StepClass.NOTE, StepClass.WAIT, StepClass.READ)
@@ -68,20 +69,11 @@ class Fulfiller:
             outcome = await walk.run()
             if not isinstance(outcome, Moved):
                 return outcome
-            lost = await self._lost(task, outcome.tip)
+            lost = await find_lost_change(self.git, task.preview, outcome.tip)
             if lost:
                 return Stopped(Stop(f"merge reverted: {lost}", digest=""))
             base = outcome.tip
         return Waiting("", "the branch moves faster than we can push", 30.0)
-
-    async def _lost(self, task: Task, tip: CommitId) -> str:
-        """Why the tip no longer holds the prepared change, empty if it does."""
-        url = task.preview.target.url
-        files = await self.git.list_files(url, tip)
-        for path, entry in task.preview.differences.items():
-            if files.get(path) != entry:
-                return f"{path} is no longer what was merged"
-        return ""
 
 
 @dataclass(slots=True)
@@ -144,28 +136,23 @@ class _Walk:
             # Secrets are never stored, so the step that reads one is the only place to have it from.
             return None
         match approved.step_class:
-            case StepClass.COMMIT if not self._is_public(approved):
+            case StepClass.COMMIT if not is_public(approved, self.task.preview):
                 return None
-            case StepClass.COMMIT | StepClass.PUBLISH if approved.status is not StepStatus.SKIPPED:
+            case StepClass.COMMIT | StepClass.PUBLISH if is_merged(
+                approved, self.task.preview, self.task.merge
+            ):
                 merged: Mapping[str, Value] = {**approved.output, "commit": self.task.merge or ""}
                 return replace(approved, status=StepStatus.SUCCEEDED, output=merged)
             case StepClass.WAIT | StepClass.NOTE:
                 return None
             case StepClass.INFRA if approved.status is None or step.uses == "tf-apply":
                 return None
+            case StepClass.INFRA if step.uses == "tf-output" and isinstance(approved.record, FrozenRecord):
+                # What a state answered is asked again: another answer stops the walk before any effect.
+                return None
             case StepClass.EDIT:
                 await self._restore(approved)
         return approved
-
-    def _is_public(self, approved: StepReport) -> bool:
-        """Whether a commit of the prepared zone was published by the merge."""
-        record = approved.record
-        if not isinstance(record, CommitRecord):
-            return True
-        later = self.task.preview.steps[approved.index : self.task.preview.split.cut]
-        return any(
-            isinstance(s.record, PublishRecord) and s.record.checkout == record.checkout for s in later
-        )
 
     async def _restore(self, approved: StepReport) -> None:
         """Write what an edit of the prepared zone wrote, unless the merge holds that path."""

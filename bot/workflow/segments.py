@@ -13,7 +13,7 @@ from bot.domain.files import CommitId
 from bot.domain.freight import FreightStatus
 from bot.domain.history import next_collection, record_collection
 from bot.domain.model import ReviewPolicy, Stage
-from bot.domain.planning import Snapshot, is_no_op
+from bot.domain.planning import Snapshot, describe_revert, is_no_op
 from bot.domain.promotion import Promotion, PromotionId, State, Stop
 from bot.domain.review import Preview, Problem
 from bot.domain.splitting import Place
@@ -34,6 +34,7 @@ from bot.reports.checks import render_refused_check
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.fulfil import Fulfiller, Task
+from bot.workflow.merges import find_lost_change
 from bot.workflow.outcomes import Finished, Stopped, Waiting
 from bot.workflow.preview import Base, Previewer
 from bot.workflow.publish import Publisher, Texts
@@ -286,6 +287,9 @@ class Worker:
             return preview
         url = preview.target.url
         await self.git.fetch(url)
+        ended = await self._reverted(promotion, preview)
+        if ended is not None:
+            return ended
         merged = await self.git.list_files(url, merge)
         expected = await self.git.list_files(url, preview.tree)
         changed = sorted(path for path in preview.touched if merged.get(path) != expected.get(path))
@@ -303,6 +307,21 @@ class Worker:
         names = ", ".join(changed[:3])
         stop = Stop(f"the merge differs from what was approved in {names}", again.digest, tuple(changed))
         return replace(promotion, preview=number, state=State.STOPPED, stop=stop, reason=stop.reason)
+
+    async def _reverted(self, promotion: Promotion, preview: Preview) -> Promotion | None:
+        """The end of a Promotion whose merge was undone before anything was done, None if the merge stands."""
+        url = preview.target.url
+        tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
+        lost = await find_lost_change(self.git, preview, tip) if tip is not None else "the branch is gone"
+        if not lost:
+            return None
+        await self._clean(promotion)
+        return replace(
+            promotion,
+            state=State.ABORTED,
+            reason=describe_revert(promotion, lost),
+            finished_at=self.clock.now(),
+        )
 
     async def _concluded(
         self, promotion: Promotion, preview: Preview, outcome: Finished | Waiting | Stopped

@@ -20,14 +20,16 @@ from bot.domain.freight import Freight, FreightName
 from bot.domain.github import PullRequest, Repository
 from bot.domain.model import Approvals, ProjectConfig, ReviewPolicy, Stage, Step
 from bot.domain.planning import Gate, Snapshot
-from bot.domain.promotion import Promotion, State
-from bot.domain.review import Preview
+from bot.domain.promotion import Promotion, State, StepStatus
+from bot.domain.review import Preview, StepClass
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
 from bot.workflow.configuration import Configuration
+from bot.workflow.merges import find_lost_change
 
 _RETRY_PREVIEW = timedelta(seconds=30)
+_WAITING = (State.HELD, State.STOPPED, State.FULFILLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Gatherer:
             tally=tally,
             gates=gates,
             base_changed=base_changed,
+            lost=await self._lost(promotion, preview),
+            applied=await self._applied(promotion, preview),
             check_green=await self._check_green(promotion, pull, gates, seen.policy),
             retry_preview_at=_retry_at(preview),
         )
@@ -164,6 +168,25 @@ class Gatherer:
             return ()
         changed = await self.git.diff(url, preview.base, tip)
         return tuple(path for path, _, _ in changed if path in preview.touched)
+
+    async def _lost(self, promotion: Promotion, preview: Preview) -> str:
+        """What was merged and is no longer there, of a Promotion that waits for its first effect or stopped."""
+        begun = promotion.effects_begun and promotion.state is not State.STOPPED
+        if promotion.merge_commit is None or promotion.state not in _WAITING or begun:
+            return ""
+        url = preview.target.url
+        await self.git.fetch(url)
+        tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
+        return await find_lost_change(self.git, preview, tip) if tip is not None else "the branch is gone"
+
+    async def _applied(self, promotion: Promotion, preview: Preview) -> bool:
+        """Whether an apply or another effect has begun since the merge; one that stopped before it has not."""
+        if promotion.state is not State.STOPPED:
+            return promotion.effects_begun
+        runs = await self.store.list_steps(promotion.id)
+        effects = (r.alias for r in preview.steps if r.kind == "tf-apply" or r.step_class is StepClass.ACT)
+        found = (runs[alias].status for alias in effects if alias in runs)
+        return any(status not in (StepStatus.RUNNING, StepStatus.SKIPPED) for status in found)
 
     async def _check_green(
         self, promotion: Promotion, pull: PullRequest | None, gates: Sequence[Gate], policy: ReviewPolicy

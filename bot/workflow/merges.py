@@ -1,0 +1,57 @@
+"""What a merge stands for: steps that it did, and whether its branch still has what it brought."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bot.domain.files import CommitId, Entry
+from bot.domain.promotion import StepStatus
+from bot.domain.review import CommitRecord, Preview, PublishRecord, StepReport
+from bot.ports import Git
+
+
+async def find_lost_change(git: Git, preview: Preview, tip: CommitId) -> str:
+    """Why the tip of the target no longer has the change that was merged, empty if it has.
+
+    Other lines of the same files may have changed since; a line that the merge brought must still be there.
+    """
+    url = preview.target.url
+    files = await git.list_files(url, tip)
+    moved = {path: entry for path, entry in preview.differences.items() if files.get(path) != entry}
+    if not moved:
+        return ""
+    before = await git.list_files(url, preview.base)
+    for path, merged in moved.items():
+        if not await _still_holds(git, url, before.get(path), merged, files.get(path)):
+            return f"{path} is no longer what was merged"
+    return ""
+
+
+async def _still_holds(
+    git: Git, url: str, before: Entry | None, merged: Entry | None, now: Entry | None
+) -> bool:
+    if merged is None or now is None or now == before:
+        return False
+    known = {"before": before, "merged": merged, "now": now}
+    read = await git.read_files(url, {name: entry for name, entry in known.items() if entry is not None})
+    lines = {name: Counter(file.data.split(b"\n")) for name, file in read.items()}
+    brought = lines["merged"] - lines.get("before", Counter())
+    return not brought - lines["now"]
+
+
+def is_merged(approved: StepReport, preview: Preview, merge: CommitId | None) -> bool:
+    """Whether the merge stands for a commit or push: also where people had committed already what it would have."""
+    if approved.status is not StepStatus.SKIPPED:
+        return True
+    record = approved.record
+    ours = isinstance(record, CommitRecord | PublishRecord) and record.checkout == preview.checkout
+    return ours and merge is not None and bool(preview.differences)
+
+
+def is_public(approved: StepReport, preview: Preview) -> bool:
+    """Whether a commit of the prepared zone was published by the merge."""
+    record = approved.record
+    if not isinstance(record, CommitRecord):
+        return True
+    later = preview.steps[approved.index : preview.split.cut]
+    return any(isinstance(s.record, PublishRecord) and s.record.checkout == record.checkout for s in later)
