@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from urllib.parse import urlsplit
 from starlette.applications import Starlette
 
 from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
@@ -20,6 +21,7 @@ from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.logs import start_logging
+from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.oci.client import OciRegistries
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
@@ -35,8 +37,14 @@ from bot.settings import Settings
 from bot.steps import NOT_CARRIED_OUT, build_steps
 from bot.web.api import Api
 from bot.web.server import make_app
+from bot.web.access import Access
 from bot.web.webhooks import Webhooks
+from bot.web.dashboard import Dashboard
+from bot.web.reading import Reading
+from bot.web.rendering import Renderer
 from bot.workflow import engine
+from bot.web.session import Cookies
+from bot.web.sign_in import SigningIn
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
@@ -73,6 +81,7 @@ class Lockstep:
     looks: Looks
 
 
+    ports: Ports
 def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has."""
     loaded = load_pipeline(files, revision=revision, step_schemas=_CARRIED_OUT)
@@ -113,7 +122,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             store=store,
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
-        yield Lockstep(settings, store, github, terraform, configuration, looks)
+        yield Lockstep(settings, store, github, terraform, configuration, looks, ports)
 
 
 async def _find_identity(settings: Settings, github: GitHubApp) -> AppIdentity:
@@ -137,7 +146,9 @@ def join(
     github = ports.github
     runners = build_steps(ports)
     gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
-    reporter = Reporter(store, github, ports.vault, ports.clock, configuration, settings.public_url)
+    # Only where people can sign in there is a page that a link could lead to.
+    page = settings.public_url if settings.client_id else ""
+    reporter = Reporter(store, github, ports.vault, ports.clock, configuration, page)
     publisher = Publisher(
         ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
     )
@@ -203,7 +214,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             return "a loop has ended; see the log" if failed else ""
 
         try:
-            yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready)
+            yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready, make_dashboard(lockstep))
         finally:
             # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
             lockstep.terraform.interrupt_all("the bot is stopping")
@@ -211,6 +222,39 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await running.stop()
+
+
+def make_dashboard(lockstep: Lockstep) -> Dashboard | None:
+    """The bot's own pages, None if people cannot sign in because the App's client is not configured."""
+    settings, ports = lockstep.settings, lockstep.ports
+    if not settings.client_id:
+        return None
+    base = urlsplit(settings.public_url).path.rstrip("/")
+    hosts = _github(settings)
+    client = OAuthClient(
+        client_id=settings.client_id,
+        client_secret=settings.client_secret,
+        callback=f"{settings.public_url}/sign-in/callback",
+        api_url=hosts.api_url,
+        web_url=hosts.web_url,
+    )
+    cookies = Cookies(ports.vault, ports.clock, secure=settings.public_url.startswith("https://"))
+    renderer = Renderer(base)
+    source = parse_source(settings.config)
+    return Dashboard(
+        reading=Reading(
+            store=ports.store,
+            github=ports.github,
+            clock=ports.clock,
+            configuration=lockstep.configuration,
+            gatherer=lockstep.looks.stages.gatherer,
+            own=source[0] if isinstance(source, tuple) else None,
+        ),
+        access=Access(ports.github, ports.clock),
+        cookies=cookies,
+        signing_in=SigningIn(GitHubSignIn(client, ports.http), cookies, renderer, base),
+        renderer=renderer,
+    )
 
 
 def serve(settings: Settings) -> int:

@@ -55,7 +55,12 @@ class BotProcess:
     def endpoints(self) -> BotEndpoints:
         """Where the sandbox sends its events."""
         headers = {"Authorization": f"Bearer {self.receiver_secret}"}
-        return BotEndpoints(f"{self.url}/hooks/github", f"{self.url}/hooks/distribution", headers)
+        return BotEndpoints(
+            f"{self.url}/hooks/github",
+            f"{self.url}/hooks/distribution",
+            headers,
+            callback=f"{self.url}/sign-in/callback",
+        )
 
     async def start(self, demo: Demo, *, timeout: float = 30.0) -> None:
         """Start it and wait until it is ready; raises BotFailed with its log if it is not."""
@@ -121,6 +126,8 @@ class BotProcess:
             "LOCKSTEP_APP_ID": str(demo.app_id),
             "LOCKSTEP_PRIVATE_KEY_FILE": demo.private_key_path,
             "LOCKSTEP_WEBHOOK_SECRET": demo.webhook_secret,
+            "LOCKSTEP_CLIENT_ID": demo.client_id,
+            "LOCKSTEP_CLIENT_SECRET": demo.client_secret,
             "LOCKSTEP_RECEIVER_SECRET": self.receiver_secret,
             "LOCKSTEP_ARGOCD_DEFAULT_URL": demo.argocd_url,
             "LOCKSTEP_ARGOCD_DEFAULT_TOKEN": demo.argocd_token,

@@ -116,6 +116,7 @@ def _introduce(craft: Stagecraft, say: Say) -> None:
     say(f"  GitHub (pull requests, reviews, merges)  {sandbox.github_url}/{craft.demo.repository}/pulls")
     say(f"  Registry (publish a new image)           http://{sandbox.registry_host}/")
     say(f"  Argo CD (what runs where)                {sandbox.argocd_url}/")
+    say(f"  Lockstep (every promotion, step by step) {craft.bot.url}/")
     say("dev merges by itself; approve and merge the pull requests of staging and prod as rafael.")
     if craft.bot.extra.get("LOCKSTEP_ISOLATION") == "none":
         say(

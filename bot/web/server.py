@@ -7,15 +7,24 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from bot import __version__
 from bot.web.api import Api
+from bot.web.dashboard import Dashboard
 from bot.web.webhooks import Webhooks
 
 
-def make_app(webhooks: Webhooks, api: Api, ready: Callable[[], Awaitable[str]]) -> Starlette:
-    """The ASGI application. `ready` answers why the program cannot work now, empty if it can."""
+def make_app(
+    webhooks: Webhooks,
+    api: Api,
+    ready: Callable[[], Awaitable[str]],
+    dashboard: Dashboard | None = None,
+) -> Starlette:
+    """The ASGI application. `ready` answers why the program cannot work now, empty if it can.
+
+    Without a dashboard there are no pages, since nobody could sign in.
+    """
 
     async def healthz(_request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})
@@ -24,7 +33,7 @@ def make_app(webhooks: Webhooks, api: Api, ready: Callable[[], Awaitable[str]]) 
         problem = await ready()
         return JSONResponse({"status": problem or "ok"}, status_code=503 if problem else 200)
 
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/hooks/distribution", webhooks.distribution, methods=["POST"]),
@@ -34,4 +43,6 @@ def make_app(webhooks: Webhooks, api: Api, ready: Callable[[], Awaitable[str]]) 
     if webhooks.secrets:
         # Without a secret nobody could be believed, so there is no such address.
         routes.append(Route("/hooks/github", webhooks.github, methods=["POST"]))
+    if dashboard is not None:
+        routes += dashboard.routes()
     return Starlette(routes=routes)

@@ -41,6 +41,7 @@ class AppCredentials:
     private_key_pem: str
     webhook_secret: str
     slug: str
+    client_secret: str
 
 
 def create_user(world: World, login: str, name: str = "", type: str = "User") -> User:
@@ -236,7 +237,9 @@ def _make_app(world: World, new: NewApp, slug: str) -> App:
 
 def credentials(app: App) -> AppCredentials:
     """What the App's owner needs to run it."""
-    return AppCredentials(app.id, app.client_id, app.private_key_pem, app.webhook_secret, app.slug)
+    return AppCredentials(
+        app.id, app.client_id, app.private_key_pem, app.webhook_secret, app.slug, app.client_secret
+    )
 
 
 def rotate_webhook_secret(world: World, app_id: int, secret: str) -> None:

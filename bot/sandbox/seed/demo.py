@@ -58,12 +58,14 @@ _READER: Final = "argocd-reader"
 class BotEndpoints:
     """Where the bot listens: the App's webhook URL, and the receiver of registry notifications with its headers.
 
-    An empty URL means that nothing is sent; the bot then finds out by polling.
+    An empty URL means that nothing is sent; the bot then finds out by polling. `callback` is where GitHub sends people
+    who sign in to the bot's own pages.
     """
 
     github: str = ""
     registry: str = ""
     registry_headers: Mapping[str, str] = field(default_factory=dict)
+    callback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Demo:
     app_id: int
     app_slug: str
     client_id: str
+    client_secret: str
     private_key_path: str
     webhook_secret: str
     installation_id: int
@@ -119,10 +122,10 @@ async def seed_demo(
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     servers.github.create_organisation(ORGANISATION, ORGANISATION.title())
     webhook_secret = str(known.get("webhook_secret") or secrets.token_hex(24))
-    app = _register_app(servers, endpoints.github, webhook_secret)
+    app = _register_app(servers, endpoints, webhook_secret)
     await connect_registry(servers, endpoints)
     if known:
-        return Demo(**known)
+        return Demo(**{**known, "client_secret": app.client_secret})
     _publish(servers.registry, images)
     if servers.cloud.read_state(ACCOUNT_STATE) is None:
         servers.cloud.write_state(ACCOUNT_STATE, account_state())
@@ -139,15 +142,16 @@ async def connect_registry(servers: Servers, endpoints: BotEndpoints) -> None:
     await servers.registry.notify(*wanted)
 
 
-def _register_app(servers: Servers, webhook_url: str, webhook_secret: str) -> AppCredentials:
+def _register_app(servers: Servers, endpoints: BotEndpoints, webhook_secret: str) -> AppCredentials:
     new = NewApp(
         name=APP_NAME,
         owner=ORGANISATION,
         permissions=PERMISSIONS,
         events=EVENTS,
-        webhook_url=webhook_url,
+        webhook_url=endpoints.github,
         webhook_secret=webhook_secret,
         description="Moves releases through their Stages, one pull request per Stage.",
+        callback_urls=(endpoints.callback,) if endpoints.callback else (),
     )
     return servers.github.register_app(new)
 
@@ -212,6 +216,7 @@ def _describe(servers: Servers, app: AppCredentials, installation: int, argocd_t
         app_id=app.app_id,
         app_slug=app.slug,
         client_id=app.client_id,
+        client_secret=app.client_secret,
         private_key_path=str(key),
         webhook_secret=app.webhook_secret,
         installation_id=installation,
