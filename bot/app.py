@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
-from urllib.parse import urlsplit
 from starlette.applications import Starlette
 
 from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
@@ -19,9 +19,9 @@ from bot.adapters.config import DirectorySource, RepositorySource, parse_source
 from bot.adapters.git import GitMirror
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
+from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.logs import start_logging
-from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.oci.client import OciRegistries
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
@@ -35,16 +35,16 @@ from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError
 from bot.settings import Settings
 from bot.steps import NOT_CARRIED_OUT, build_steps
-from bot.web.api import Api
-from bot.web.server import make_app
 from bot.web.access import Access
-from bot.web.webhooks import Webhooks
+from bot.web.api import Api
 from bot.web.dashboard import Dashboard
 from bot.web.reading import Reading
 from bot.web.rendering import Renderer
-from bot.workflow import engine
+from bot.web.server import make_app
 from bot.web.session import Cookies
 from bot.web.sign_in import SigningIn
+from bot.web.webhooks import Webhooks
+from bot.workflow import engine
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
@@ -79,9 +79,9 @@ class Lockstep:
     terraform: TerraformRunner
     configuration: Configuration
     looks: Looks
-
-
     ports: Ports
+
+
 def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has."""
     loaded = load_pipeline(files, revision=revision, step_schemas=_CARRIED_OUT)

@@ -57,10 +57,10 @@ class Settings:
     receiver_secret: str = field(default="", repr=False)
     api_token: str = field(default="", repr=False)
     """Opens `/api`; without one there is no such address."""
-    secrets_directory: str = ""
     client_id: str = ""
     """With it and its secret people sign in with GitHub to see the bot's pages; without them there are none."""
     client_secret: str = field(default="", repr=False)
+    secrets_directory: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables that hold secrets of pipelines: `LOCKSTEP_SECRET_…`, `LOCKSTEP_CONFIGMAP_…`."""
     pace: float = 1.0
@@ -99,9 +99,9 @@ class Settings:
             registries=reader.registries(),
             receiver_secret=reader.secret("LOCKSTEP_RECEIVER_SECRET", required=False),
             api_token=reader.secret("LOCKSTEP_API_TOKEN", required=False),
-            secrets_directory=reader.text("LOCKSTEP_SECRETS", default=""),
             client_id=reader.text("LOCKSTEP_CLIENT_ID", default=""),
             client_secret=reader.secret("LOCKSTEP_CLIENT_SECRET", required=False),
+            secrets_directory=reader.text("LOCKSTEP_SECRETS", default=""),
             environment=_pipeline_secrets(environ),
             pace=reader.seconds("LOCKSTEP_PACE", default=1.0),
             sweep=reader.seconds("LOCKSTEP_SWEEP", default=60.0),
@@ -109,13 +109,12 @@ class Settings:
         )
         if not settings.app_id:
             reader.problems.append("LOCKSTEP_APP_ID is missing: the number on the App's settings page")
-        if reader.problems:
         reader.problems += _sign_in_problems(settings)
+        if reader.problems:
             raise SettingsError("\n".join(reader.problems))
         return settings
 
 
-def _pipeline_secrets(environ: Mapping[str, str]) -> dict[str, str]:
 def _sign_in_problems(settings: Settings) -> list[str]:
     """What is missing for people to sign in, where that was asked for at all."""
     if not settings.client_id and not settings.client_secret:
@@ -132,6 +131,7 @@ def _sign_in_problems(settings: Settings) -> list[str]:
     return problems
 
 
+def _pipeline_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     prefixes = ("LOCKSTEP_SECRET_", "LOCKSTEP_CONFIGMAP_")
     return {name: value for name, value in environ.items() if name.startswith(prefixes)}
 
