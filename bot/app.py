@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -191,13 +193,15 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         # Work that a dead process left is taken up as soon as the engine starts, and it needs the pipeline.
         await lockstep.configuration.start()
         await lockstep.terraform.sweep()
+        tasks: list[asyncio.Task[None]] = []
         running = await engine.start(
             _engine_database(settings),
             {"look": looks.do_look, "segment": looks.do_segment},
-            executor=settings.executor,
+            executor=_executor(settings),
+            on_lost=lambda reason: tasks.append(asyncio.create_task(_leave(lockstep.terraform, reason))),
         )
         looks.stages.engine = running
-        tasks = [
+        tasks += [
             asyncio.create_task(looks.dispatch_for_ever(running)),
             asyncio.create_task(looks.send_for_ever()),
             asyncio.create_task(looks.sweep_for_ever(settings.sweep)),
@@ -257,6 +261,15 @@ def make_dashboard(lockstep: Lockstep) -> Dashboard | None:
     )
 
 
+async def _leave(terraform: TerraformRunner, reason: str) -> None:
+    """End the process, because another replica may take over its work; Terraform's runs end first, in good order."""
+    while terraform.interrupt_all(reason):
+        await asyncio.sleep(0.2)
+    logging.shutdown()
+    # Threads wait for the database for as long as it stays away, and an ordinary end would wait for them.
+    os._exit(1)
+
+
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the answer is the exit status."""
     start_logging(settings.log_format)
@@ -284,6 +297,15 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
     async with open_lockstep(settings) as lockstep:
         await lockstep.configuration.refresh()
         return await Rehearsal(lockstep.looks.worker, lockstep.looks.discoverer).preview(stage, freight)
+
+
+def _executor(settings: Settings) -> str:
+    """Whose work it is that this process does: one name for all processes on SQLite, where they follow each other."""
+    if settings.executor:
+        return settings.executor
+    if settings.database.startswith("sqlite:///"):
+        return "lockstep"
+    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 def _engine_database(settings: Settings) -> str:

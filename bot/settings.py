@@ -45,6 +45,7 @@ class Settings:
     public_url: str
     database: str
     executor: str
+    """The name of this process among replicas; empty: chosen at the start."""
     github_url: str
     app_id: int
     private_key: str = field(repr=False)
@@ -80,7 +81,7 @@ class Settings:
             port=reader.number("LOCKSTEP_PORT", "PORT", default=8080),
             public_url=reader.text("LOCKSTEP_URL", default="").rstrip("/"),
             database=database,
-            executor=reader.text("LOCKSTEP_EXECUTOR", default="lockstep"),
+            executor=reader.text("LOCKSTEP_EXECUTOR", default=""),
             github_url=reader.text("LOCKSTEP_GITHUB_URL", default="https://api.github.com"),
             app_id=reader.number("LOCKSTEP_APP_ID", "APP_ID", default=0),
             private_key=reader.secret("LOCKSTEP_PRIVATE_KEY", "PRIVATE_KEY", path="PRIVATE_KEY_PATH"),

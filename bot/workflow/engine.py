@@ -13,6 +13,7 @@ import fcntl
 import json
 import logging
 import sqlite3
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,24 @@ from typing import IO, Any
 
 from dbos import DBOS, DBOSConfig, Serializer, SetEnqueueOptions, SetWorkflowID, _serialization
 
-from bot.ports import TerminalError
+from bot.ports import TerminalError, TransientError
+from bot.workflow.liveness import Liveness
 
 WORKFLOW_VERSION = "1"
 """Pinned, so that new code takes up the work of old code; raised only when old work cannot be taken up."""
 
 LOOKS = "looks"
 SEGMENTS = "segments"
+
+_CONNECTION = {
+    "application_name": "lockstep engine",
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""On PostgreSQL; a server that is gone without a word is noticed within half a minute."""
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +78,13 @@ def _refuse_pickle(_self: object, _data: str) -> Any:
 
 _handlers: dict[str, Handler] = {}
 _draining = asyncio.Event()
+_running: set[asyncio.Task[Any]] = set()
+
+_DRAIN = 10.0
+"""Seconds that running work gets to end by itself when the engine stops."""
+
+_RETRIES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Pauses between the tries of work that the database cut short, in seconds."""
 
 
 @DBOS.workflow(name="lockstep_work")
@@ -75,20 +94,39 @@ async def _work(kind: str, argument: str) -> None:
 
 async def _step(kind: str, argument: str) -> None:
     """The worker: whatever a handler lets rise is our bug; it is logged, and the next look tries again."""
-    if _draining.is_set():
-        # Parked: the row stays pending and is taken up by the next process.
-        await asyncio.Event().wait()
+    for pause in (0.0, *_RETRIES):
+        await asyncio.sleep(pause)
+        if _draining.is_set():
+            # Parked: the row stays pending and is taken up by the next process.
+            await asyncio.Event().wait()
+        try:
+            return await _handle(kind, argument)
+        except TransientError as error:
+            # Handlers deal with the world themselves; this was the database, which may be back in a moment.
+            log.warning("work was cut short", extra={"kind": kind, "argument": argument, "error": str(error)})
+        except Exception:
+            log.exception("work failed", extra={"kind": kind, "argument": argument})
+            return None
+    log.error("work was given up", extra={"kind": kind, "argument": argument})
+    return None
+
+
+async def _handle(kind: str, argument: str) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    _running.add(task)
     try:
         await _handlers[kind](argument)
-    except Exception:
-        log.exception("work failed", extra={"kind": kind, "argument": argument})
+    finally:
+        _running.discard(task)
 
 
 @dataclass(slots=True)
 class Engine:
     """The running engine; make one with `start`."""
 
-    guard: IO[str] | None
+    guard: IO[str] | Liveness
+    watch: asyncio.Task[None] | None = None
 
     async def submit(self, queue: str, kind: str, argument: str, *, work_id: str, key: str) -> None:
         """Have work done once under this id, alone among the work of its key. Durable when it returns."""
@@ -110,25 +148,55 @@ class Engine:
         return status is not None and status.status in ("SUCCESS", "ERROR", "CANCELLED")
 
     async def stop(self) -> None:
-        """Let running work end its step, start no more, and leave."""
+        """Let running work end its step, start no more, and leave. What is unfinished is taken up by others."""
         _draining.set()
+        if _running:
+            await asyncio.wait(_running, timeout=_DRAIN)
         await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=5)
-        if self.guard is not None:
-            self.guard.close()
+        # Nobody may take over what still runs here, so the guard goes last.
+        left = [*_running, *([self.watch] if self.watch is not None else [])]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        self.guard.close()
 
 
 async def start(
-    url: str, handlers: Mapping[str, Handler], *, executor: str = "lockstep", poll: float = 0.1
+    url: str,
+    handlers: Mapping[str, Handler],
+    *,
+    executor: str,
+    on_lost: Callable[[str], None],
+    poll: float = 0.1,
 ) -> Engine:
     """Start the engine on a database and take up what a dead process left.
 
-    Raises TerminalError if another process works on the same SQLite file.
+    On PostgreSQL several replicas may run, each as an executor of its own name. `on_lost` gets the reason when this
+    one can no longer know that its work is its own: it must end what it does to the world, and its process.
+
+    Raises TerminalError if another process works on the same SQLite file, or as the same executor.
     """
     _serialization.DefaultSerializer.deserialize = _refuse_pickle  # type: ignore[method-assign, assignment]
-    guard = lock_sqlite(Path(url.removeprefix("sqlite:///"))) if url.startswith("sqlite:///") else None
     _handlers.clear()
     _handlers.update(handlers)
     _draining.clear()
+    if url.startswith("sqlite:///"):
+        alone = lock_sqlite(Path(url.removeprefix("sqlite:///")))
+        await _launch(url, executor, poll)
+        return Engine(alone)
+    guard = Liveness(url, executor, _recover)
+    try:
+        await guard.acquire()
+        await _launch(url, executor, poll)
+        await guard.launched()
+    except BaseException:
+        guard.close()
+        raise
+    return Engine(guard, asyncio.create_task(_watch(guard, on_lost)))
+
+
+async def _launch(url: str, executor: str, poll: float) -> None:
+    sqlite = url.startswith("sqlite:///")
     DBOS(
         config=DBOSConfig(
             name="lockstep",
@@ -140,6 +208,7 @@ async def start(
             enable_otlp=False,
             max_executor_threads=16,
             sys_db_pool_size=8,
+            db_engine_kwargs={} if sqlite else {"connect_args": _CONNECTION},
         )
     )
     DBOS.launch()
@@ -147,7 +216,26 @@ async def start(
         await DBOS.register_queue_async(
             queue, partition_concurrency=1, polling_interval_sec=poll, on_conflict="always_update"
         )
-    return Engine(guard)
+
+
+async def _watch(guard: Liveness, on_lost: Callable[[str], None]) -> None:
+    reason = "the watch over this replica's lock ended; see the log"
+    try:
+        reason = await guard.watch()
+    except asyncio.CancelledError:
+        reason = ""
+        raise
+    finally:
+        if reason:
+            log.critical("this replica is lost: %s", reason, exc_info=sys.exc_info()[0] is not None)
+            # What is running may be another's by now; nothing new is begun.
+            _draining.set()
+            on_lost(reason)
+
+
+def _recover(executor: str) -> int:
+    """Queue again what a dead executor was at; the answer is how much. Doing it twice changes nothing."""
+    return len(DBOS._recover_pending_workflows([executor]))
 
 
 def lock_sqlite(path: Path) -> IO[str]:

@@ -28,7 +28,9 @@ async def work(argument):
         log.write(f"end {argument}\\n")
 
 async def main():
-    running = await engine.start(f"sqlite:///{sys.argv[1]}", {"work": work}, poll=0.05)
+    running = await engine.start(
+        f"sqlite:///{sys.argv[1]}", {"work": work}, executor="lockstep", on_lost=print, poll=0.05
+    )
     if sys.argv[3] == "first":
         for number in range(3):
             await running.submit(engine.LOOKS, "work", f"a{number}", work_id=f"a/{number}", key="a")

@@ -149,6 +149,15 @@ def _prepare_schema(engine: Engine) -> None:
             connection.execute(meta.insert().values(name="schema", value=str(SCHEMA)))
 
 
+def bind_once(database: Database, name: str, value: str, refused: str) -> None:
+    """Note a fact about the database at the first start; raises TerminalError with a text if another was noted."""
+    with database.engine.begin() as connection:
+        new = insert_unless(connection, meta).values(name=name, value=value)
+        connection.execute(new.on_conflict_do_nothing())
+        if connection.scalar(select(meta.c.value).where(meta.c.name == name)) != value:
+            raise TerminalError(refused)
+
+
 def take_turns(connection: Connection, what: str) -> None:
     """Be the only transaction of all replicas that does this, until it ends; on SQLite it always is."""
     if connection.dialect.name == "postgresql":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.adapters.store.database import Database, open_database
+from bot.adapters.store.database import Database, bind_once, open_database
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
 from bot.ports import Vault
@@ -21,5 +21,21 @@ class DatabaseStore(Queues, Records):
 
 
 def open_store(url: str, vault: Vault) -> DatabaseStore:
-    """Open (and on first use create) the store at a `sqlite:///` or `postgresql://` address."""
-    return DatabaseStore(open_database(url), vault)
+    """Open (and on first use create) the store at a `sqlite:///` or `postgresql://` address.
+
+    Raises TerminalError as `open_database` does, and if the database was written with another key than the vault's:
+    replicas with different keys could neither open each other's plans nor agree on any digest.
+    """
+    database = open_database(url)
+    try:
+        bind_once(
+            database,
+            "vault",
+            vault.digest(b"lockstep database"),
+            "the key file is not the one that this database was written with; give every replica the same vault.key. "
+            "If that key is lost, delete the row 'vault' from lockstep_meta: open promotions must then be made again",
+        )
+    except BaseException:
+        database.close()
+        raise
+    return DatabaseStore(database, vault)

@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from bot.adapters.store.database import open_database
-from bot.adapters.store.store import DatabaseStore
+from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.store.tables import SCHEMA
+from bot.adapters.vault import KeyFileVault
 from bot.domain.freight import FreightStatus
 from bot.ports import Event, Look, Post, StageRecord, TerminalError, TransientError
 from tests.adapters.store.rows import AT, SOON, delivery, freight, promotion
@@ -74,6 +75,14 @@ def test_a_database_of_a_newer_program_is_refused_and_left_alone(url: str, store
         open_database(url)
     with plain_engine(url) as engine:
         assert not inspect(engine).has_table("lockstep_events")
+
+
+def test_another_key_than_that_of_the_other_replicas_is_refused(
+    url: str, store: DatabaseStore, tmp_path: Path
+) -> None:
+    open_store(url, KeyFileVault(tmp_path / "vault.key")).close()
+    with pytest.raises(TerminalError, match=r"give every replica the same vault\.key"):
+        open_store(url, KeyFileVault(tmp_path / "other.key"))
 
 
 @pytest.mark.parametrize("url", ["mysql://root@db/lockstep", "lockstep.db", "postgresql//db"])
