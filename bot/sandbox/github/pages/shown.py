@@ -237,6 +237,7 @@ def conversation(look: Look) -> Page:
             "author": who(look.world, issue.author_id),
             "body": render_comment(issue.body, look.world.full_name(repo)),
             "entries": timeline(look.world, repo, issue, None),
+            "typed": look.fields.get("body", ""),
             "state": pullviews.state_of(issue, None),
         }
         return Page("issue.html", {**_in_repository(look, repo, "pulls"), **values})

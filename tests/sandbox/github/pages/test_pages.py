@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from bot.sandbox.github.git import git_environment
+from bot.sandbox.github.pulls import NewPull
 from bot.sandbox.github.rules import BranchRules
 from tests.sandbox.github.conftest import Stage
 
@@ -207,6 +208,20 @@ class TestActing:
         await github.github.settled()
         assert {"check_run.requested_action", "check_run.rerequested"} <= set(github.receiver.names())
 
+    async def test_issues_can_be_read_and_answered(self, github: Stage, web: httpx.AsyncClient) -> None:
+        github.github.actions.open_issue("olivia", "acme/shop", "What runs?", "Where *is* it?")
+        answer = await web.get(f"{REPO}/issues/1")
+        assert "<em>is</em>" in answer.text
+        answer = await web.post(f"{REPO}/pull/1/comment", data={"body": "/status"})
+        assert (answer.status_code, answer.text.count("/status</p>")) == (200, 1)
+
+    async def test_a_fork_is_named(self, github: Stage, web: httpx.AsyncClient) -> None:
+        github.github.create_fork("uma", "acme/shop")
+        github.github.actions.push("uma", "uma/shop", "fix", {"a.txt": b"1"}, "fix")
+        new = NewPull("fix", "uma:fix", "main")
+        github.github.actions.open_pull("uma", "acme/shop", new)
+        assert "uma:fix" in (await web.get(f"{REPO}/pull/1")).text
+
     async def test_an_unknown_act_or_person_is_refused(self, github: Stage, web: httpx.AsyncClient) -> None:
         await github.pull()
         assert (await web.post(f"{REPO}/pull/1/explode", data={})).status_code == 404
@@ -241,5 +256,6 @@ class TestGit:
         assert done.returncode == 0, done.stderr
 
     async def test_the_page_of_the_clone_address_is_the_repository(self, web: httpx.AsyncClient) -> None:
-        answer = await web.get(f"{REPO}.git")
-        assert answer.url.path == REPO
+        for path in (f"{REPO}.git", f"{REPO}/"):
+            answer = await web.get(path)
+            assert (answer.status_code, "README.md" in answer.text) == (200, True)

@@ -57,6 +57,8 @@ function apply(html) {
     shown.set(part.id + " inside", now);
     if (part.className !== twin.className) part.className = twin.className;
     update(part, document.adoptNode(twin));
+    // Why a merge was refused may hold no longer.
+    if (part.id === "mergebox") document.querySelector(".notice")?.classList.add("past");
   });
 }
 
