@@ -238,7 +238,7 @@ class _Walk:
         self.tree.begin()
         try:
             result = await runner.fulfil(
-                config if isinstance(config, dict) else {}, self._context(step, approved, before)
+                config if isinstance(config, dict) else {}, self._context(step, approved, before, now)
             )
         except TransientError as error:
             return await self._again(step, approved, begun, str(error), error.retry_after)
@@ -275,13 +275,16 @@ class _Walk:
             return replace(before, status=StepStatus.RUNNING, begun_at=begun_at or now, finished_at=None)
         return StepRun(step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=now)
 
-    def _context(self, step: Step, approved: StepReport, before: StepRun | None) -> StepContext:
+    def _context(
+        self, step: Step, approved: StepReport, before: StepRun | None, now: datetime
+    ) -> StepContext:
+        # The first run of a step has no journal to read; its time is the one that later runs find there.
         return StepContext(
             promotion=self.task.promotion,
             policy=self.task.policy,
             alias=step.alias,
             tree=self.tree,
-            now=self.fulfiller.clock.now(),
+            now=now,
             earlier=tuple(self.reports),
             approved=approved,
             run=before,
