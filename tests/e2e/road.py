@@ -224,13 +224,13 @@ class Road:
             lambda: self.sandbox.github.actions.merge(user, OPERATIONS, number, method, bypass=bypass)
         )
 
-    async def release(self, stage: str = "dev") -> int:
+    async def release(self, stage: str = "dev", *, reviewer: str = "rafael") -> int:
         """Review, approve and merge the Stage's open pull request, and wait for its success; returns its number."""
         after = await self.last_event()
         pull = await self.wait_for_pull(stage)
-        await self.approve(pull.number)
+        await self.approve(pull.number, reviewer)
         await self.wait_until_mergeable(pull.number)
-        await self.merge(pull.number)
+        await self.merge(pull.number, reviewer)
         await self.wait_for_success(stage, after=after)
         return pull.number
 

@@ -1,0 +1,214 @@
+"""What is wrong around a promotion is told once, in the right place, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import httpx
+import pytest
+
+from bot.sandbox.argocd import ArgoFaults
+from bot.sandbox.cloud import CloudFaults
+from bot.sandbox.faults import Faults
+from tests.e2e.conftest import StartRoad
+from tests.e2e.pipelines import STEPS, C, Seed, shipped, task
+from tests.e2e.road import Road
+
+pytestmark = pytest.mark.e2e
+
+TFVARS = "env/dev/terraform/env.auto.tfvars"
+TASK = "config/promote.yaml"
+
+
+async def validate(road: Road) -> tuple[int, str]:
+    """Exit status and output of `lockstep validate` on the configuration of main."""
+    folder = road.bot.directory / "checked"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("project", "promote", "review", "stages", "warehouse"):
+        (folder / f"{name}.yaml").write_text(await road.read(f"config/{name}.yaml"))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "validate", str(folder), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def test_an_unknown_step_is_told_with_its_line_and_holds_its_stage(start_road: StartRoad) -> None:
+    broken = task(STEPS).replace("uses: hcl-update", "uses: hcl-updte")
+    road = await start_road(Seed(files=((TASK, broken),)))
+    status, said = await validate(road)
+    line = 1 + broken.splitlines().index("    - uses: hcl-updte")
+    assert status == 1
+    assert f"promote.yaml:{line}: error:" in said
+    assert "hcl-updte" in said
+    await road.wait_until_quiet()
+    assert await road.pulls() == []
+    assert "hcl-updte" in road.bot.tail(200)
+
+    await road.push({TASK: task(STEPS)}, "Mend the task")
+    await road.wait_for_pull()
+
+
+async def test_broken_yaml_leaves_the_last_good_configuration_in_force(released: Road) -> None:
+    road = released
+    good = await road.read("config/stages.yaml")
+    await road.push({"config/stages.yaml": "kind: Stage\n  name: [\n"}, "Break the configuration")
+    status, said = await validate(road)
+    assert status == 1
+    assert "stages.yaml:2" in said
+    await road.until("the log to tell", lambda: _logged(road, "configuration is broken"))
+    assert "stages.yaml" in road.bot.tail(200)
+    await road.publish(otel="1.1.0")
+    await road.wait_for_pull(after=1)
+    await road.push({"config/stages.yaml": good}, "Mend the configuration")
+    await road.release()
+    assert road.live()[0] == ["1.1.0"]
+
+
+async def test_a_broken_configuration_at_the_start_opens_nothing_until_it_is_mended(
+    start_road: StartRoad,
+) -> None:
+    road = await start_road(Seed(files=(("config/stages.yaml", "kind: Stage\n  name: [\n"),)))
+    await road.until("the log to tell", lambda: _logged(road, "configuration is broken"))
+    assert await road.pulls() == []
+    await road.push(Seed().texts(), "Mend the configuration")
+    await road.wait_for_pull()
+
+
+async def _logged(road: Road, text: str) -> bool:
+    return text in road.bot.tail(1000)
+
+
+async def test_hcl_that_cannot_be_read_is_told_with_its_line(start_road: StartRoad) -> None:
+    text = shipped(TFVARS) + 'name = "half\n'
+    road = await start_road(Seed(files=((TFVARS, text),)))
+    event = await road.wait_for_event("failed", TFVARS)
+    assert f"line {len(text.splitlines())}" in event.message
+    await road.wait_until_quiet()
+    assert await road.pulls() == []
+    check = road.check(await road.tip(), "lockstep / dev")
+    assert check is not None
+    assert check.conclusion == "failure"
+
+
+async def test_a_file_that_is_not_there_is_named(start_road: StartRoad) -> None:
+    road = await start_road(Seed(files=((TFVARS, None),)))
+    event = await road.wait_for_event("failed", TFVARS)
+    assert "not" in event.message
+    await road.wait_until_quiet()
+    assert await road.pulls() == []
+
+
+async def post(road: Road, **changes: object) -> httpx.Response:
+    """A delivery to the bot's webhook address, unsigned unless headers say otherwise."""
+    headers = {"content-type": "application/json", "x-github-event": "push", "x-github-delivery": "d-1"}
+    given: dict[str, object] = {"content": b"{}", "headers": headers, **changes}
+    content, sent = given["content"], given["headers"]
+    assert isinstance(content, bytes)
+    assert isinstance(sent, dict)
+    return await road.client.post(f"{road.bot.url}/hooks/github", content=content, headers=sent)
+
+
+async def test_deliveries_that_nobody_signed_are_refused_and_change_nothing(start_road: StartRoad) -> None:
+    road = await start_road(Seed())
+    await road.wait_for_pull()
+    await road.wait_until_quiet()
+    events = await road.last_event()
+    requests = len(await road.requests_of_bot())
+    wrong = {
+        "content-type": "application/json",
+        "x-github-event": "push",
+        "x-github-delivery": "d-1",
+        "x-hub-signature-256": f"sha256={'0' * 64}",
+    }
+    for answer in (await post(road), await post(road, headers=wrong)):
+        assert answer.status_code == 401
+        assert "webhook secret" in answer.json()["message"]
+    large = await road.client.post(
+        f"{road.bot.url}/hooks/github", content=b"x" * (25 * 1024 * 1024 + 1), headers=wrong
+    )
+    assert large.status_code == 413
+    assert "26214400" in large.json()["message"]
+    registry = await road.client.post(f"{road.bot.url}/hooks/distribution", content=b'{"events": []}')
+    assert registry.status_code == 401
+    assert (await road.client.get(f"{road.bot.url}/api/events")).status_code == 401
+    await road.wait_until_quiet()
+    assert await road.last_event() == events
+    assert len(await road.requests_of_bot()) == requests
+
+
+async def test_a_repository_that_the_app_cannot_see_is_named(start_road: StartRoad) -> None:
+    wrong = C.replace("${{ vars.repoURL }}", "https://github.sandbox.example/acme/elsewhere.git")
+    road = await start_road(Seed(steps=(wrong, *STEPS[1:])))
+    event = await road.wait_for_event("errored", "acme/elsewhere")
+    assert "install" in event.message or "not found" in event.message.lower(), event.message
+    await road.wait_until_quiet()
+    assert await road.pulls() == []
+
+
+async def test_a_terraform_that_is_not_there_is_named_and_found_again(start_road: StartRoad) -> None:
+    road = await start_road(Seed(), LOCKSTEP_TERRAFORM="terraform-of-nobody")
+
+    async def told() -> bool:
+        said = [e.message for e in await road.events()]
+        return any("terraform-of-nobody" in text for text in said)
+
+    await road.until("the missing binary to be named", told)
+    assert not [p for p in await road.pulls() if road.pull(p.number).merged]
+    await road.restart_bot(LOCKSTEP_TERRAFORM="terraform")
+    pulls = await road.pulls()
+    if pulls:
+        await road.comment(pulls[0].number, "/plan")
+    await road.wait_for_event("waits", "0 of 1 approvals")
+
+
+async def test_a_locked_state_names_its_holder_and_is_waited_for(start_road: StartRoad) -> None:
+    road = await start_road(Seed())
+    pull = await road.wait_for_pull()
+    await road.approve(pull.number)
+    await road.wait_until_mergeable(pull.number)
+    road.sandbox.cloud.faults = CloudFaults(hold=("acme/dev",), holder="olivia@laptop")
+    await road.merge(pull.number)
+    event = await road.wait_for_event("fulfilling", "locked by olivia@laptop")
+    assert "2026-01-05" in event.message
+    await road.wait_until_quiet()
+    outcome = road.check(road.pull(pull.number).merge_commit_sha or "", "lockstep / dev")
+    assert outcome is not None
+    assert outcome.status == "in_progress"
+    assert "olivia@laptop" in f"{outcome.title} {outcome.summary}"
+    assert road.terraform().get("POST", 0) == 0
+    road.sandbox.cloud.faults = CloudFaults()
+    await road.wait_for_success()
+    assert road.live()[0] == ["1.0.0"]
+
+
+async def test_a_registry_that_does_not_answer_is_asked_again(start_road: StartRoad) -> None:
+    road = await start_road(Seed(), bot=False)
+    road.sandbox.registry.faults = Faults(down=True)
+    await road.start_bot()
+    await road.until("the log to tell", lambda: _logged(road, road.sandbox.registry_host))
+    assert await road.pulls() == []
+    road.sandbox.registry.faults = Faults()
+    await road.wait_for_pull()
+
+
+async def test_an_argocd_that_does_not_answer_is_asked_again(start_road: StartRoad) -> None:
+    road = await start_road(Seed())
+    pull = await road.wait_for_pull()
+    await road.approve(pull.number)
+    await road.wait_until_mergeable(pull.number)
+    road.sandbox.argocd.faults = ArgoFaults(down=True)
+    await road.merge(pull.number)
+
+    async def told() -> bool:
+        merge = road.pull(pull.number).merge_commit_sha or ""
+        outcome = road.check(merge, "lockstep / dev")
+        return outcome is not None and "Argo CD" in f"{outcome.title} {outcome.summary}"
+
+    await road.until("the outcome check to name Argo CD", told)
+    assert road.live()[0] == ["0.9.0"]
+    road.sandbox.argocd.faults = ArgoFaults()
+    await road.wait_for_success()
+    assert road.live()[0] == ["1.0.0"]
+    assert road.terraform()["POST"] == 1
