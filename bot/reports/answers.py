@@ -31,7 +31,9 @@ def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
     gates = view.gates if is_gated(promotion) else ()
     lines = [*_preview(view), *(line for gate in gates for line in _gate(gate, view)), *_last(view)]
     rows = step_rows(view) if begun and view.outcome.runs else []
-    lines += [f"- {icon} {name}: {said or took}" for icon, name, took, said in rows]
+    lines += [
+        f"- {icon} {name}" + (f": {said or took}" if said or took else "") for icon, name, took, said in rows
+    ]
     # One list: a blank line between its items would part it, so it is one section, shortened from its end.
     sections.append(Section(tuple("\n".join(lines[:most]) for most in (1000, 300, 100, 20))))
     if view.preview is not None:

@@ -187,7 +187,10 @@ def step_rows(view: PromotionView) -> list[list[str]]:
         if run is not None and _is_quiet(run, report):
             continue
         if run is not None:
-            rows.append([_icon(run), name, _took(run, view.now), plain(_message(run), 400)])
+            # A commit is dated by its first beginning and made anew in every pass: between them lies no work.
+            commits = report is not None and report.step_class is StepClass.COMMIT
+            took = "" if commits else _took(run, view.now)
+            rows.append([_icon(run), name, took, plain(_message(run), 400)])
         elif report is not None and report.index >= cut and report.presence is not Presence.SKIPPED:
             on_failure = report.presence is Presence.ON_FAILURE
             if not (on_failure or promotion.state is State.SUCCEEDED):
