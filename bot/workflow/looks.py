@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from bot.domain.files import CommitId
 from bot.domain.github import CheckRun, Conclusion, PullNumber, PullRequest, Repository
+from bot.domain.problems import Severity
 from bot.domain.promotion import PromotionId
 from bot.ports import Clock, DueLook, Event, GitHub, Look, Store, TerminalError, TransientError
 from bot.workflow import engine
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 _TERMINAL_PAUSE = timedelta(minutes=1)
 _TRANSIENT_PAUSE = 10.0
 _FAILED_PAUSE = 1.0
+_MOST_PROBLEMS = 20
+"""Problems of a configuration that the timeline shows; `lockstep validate` and the check show all."""
 
 
 @dataclass(slots=True)
@@ -71,14 +74,19 @@ class Looks:
             await work
         except TransientError as error:
             log.warning("a round was cut short", extra={"loop": name, "error": str(error)})
+            await asyncio.sleep(_FAILED_PAUSE)
         except Exception:
             log.exception("a round failed", extra={"loop": name})
             await asyncio.sleep(_FAILED_PAUSE)
 
     async def dispatch(self, running: engine.Engine) -> int:
-        """Queue every look that is due and not queued yet."""
+        """Queue every look that is due and not queued yet. Other replicas do the same, under the same ids."""
         queued = 0
-        for due in await self.store.list_due_looks(self.clock.now()):
+        wanted = await self.store.list_due_looks(self.clock.now())
+        # What is no longer due has been done, here or elsewhere; when it is due again, it has another number.
+        still = {(due.kind, due.key) for due in wanted}
+        self.submitted = {key: number for key, number in self.submitted.items() if key in still}
+        for due in wanted:
             if self.submitted.get((due.kind, due.key), -1) >= due.number:
                 continue
             argument = json.dumps([due.kind, due.key, due.number])
@@ -170,9 +178,21 @@ class Looks:
                 raise TerminalError(f"there is nothing called {kind!r} to look at")
 
     async def refresh(self) -> None:
-        """Read the configuration; if it changed, look at everything."""
+        """Read the configuration; if it changed, look at everything and tell what is wrong with it."""
+        known = self.configuration.newest
         if await self.configuration.refresh():
             await self.look_at_everything("the configuration changed")
+        if self.configuration.newest != known:
+            await self._tell_problems()
+
+    async def _tell_problems(self) -> None:
+        errors = [p for p in self.configuration.problems if p.severity is Severity.ERROR]
+        for problem in errors[:_MOST_PROBLEMS]:
+            said = f"{problem.path}:{problem.line}: {problem.key}: {problem.message}"
+            log.error("the configuration has a problem: %s", said)
+            await self.store.add_event(
+                Event(self.clock.now(), problem.project, problem.stage, "", "config", said)
+            )
 
     async def look_at_everything(self, reason: str) -> None:
         """Ask for a look at every Warehouse and Stage."""
