@@ -47,7 +47,7 @@ class Renderer:
             auto_reload=False,
         )
         self._environment.filters |= {"prose": prose, "moment": when, "diff": diff}
-        self._environment.globals |= {"base": base, "versions": versions}
+        self._environment.globals |= {"base": base, "files": versions}
 
     def page(self, template: str, *, status: int = 200, **values: object) -> Response:
         """A page that no cache keeps, no frame shows, and in which no foreign script runs."""
