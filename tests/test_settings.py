@@ -69,3 +69,19 @@ def test_servers_and_logins_come_by_name() -> None:
     assert settings.argocd["default"].url == "https://argo.example"
     assert settings.registries[0].host == "ghcr.io"
     assert dict(settings.environment) == {"LOCKSTEP_SECRET_ACME_DB_PASSWORD": "s"}
+
+
+SIGN_IN = {
+    "LOCKSTEP_CLIENT_ID": "Iv1.abc",
+    "LOCKSTEP_CLIENT_SECRET": "hush-hush",
+    "LOCKSTEP_URL": "https://bot.example/",
+}
+
+
+@pytest.mark.parametrize("missing", sorted(SIGN_IN))
+def test_signing_in_needs_id_secret_and_address_together(missing: str) -> None:
+    settings = Settings.from_env(GOOD | SIGN_IN)
+    assert (settings.client_id, settings.public_url) == ("Iv1.abc", "https://bot.example")
+    assert "hush-hush" not in repr(settings)
+    with pytest.raises(SettingsError, match=f"{missing}.* is missing"):
+        Settings.from_env({name: value for name, value in (GOOD | SIGN_IN).items() if name != missing})

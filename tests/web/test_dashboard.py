@@ -153,7 +153,7 @@ async def test_a_cookie_that_was_touched_or_made_for_something_else_is_none(
     body, _, mark = good.partition(".")
     for wrong in (f"{body[:-1]}x.{mark}", f"{body}.{'0' * 64}", body, "", "é", pending):
         async with site.browser() as other:
-            answer = await other.get("/", headers={"Cookie": f"lockstep_session={wrong}".encode()})
+            answer = await other.get("/", headers=[(b"Cookie", f"lockstep_session={wrong}".encode())])
         assert answer.status_code == 302
 
 
