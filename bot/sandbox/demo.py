@@ -21,7 +21,7 @@ import httpx
 from bot.sandbox.bot_process import BotProcess, free_port
 from bot.sandbox.files import write_whole
 from bot.sandbox.seed.demo import Demo
-from bot.sandbox.server import Sandbox
+from bot.sandbox.server import Sandbox, SandboxOptions
 
 DEADLINE = 120.0
 """Seconds in which the played demo must reach prod."""
@@ -41,10 +41,11 @@ class Stagecraft:
 
 
 @asynccontextmanager
-async def open_demo(directory: Path) -> AsyncIterator[Stagecraft]:
+async def open_demo(directory: Path, options: SandboxOptions | None = None) -> AsyncIterator[Stagecraft]:
     """Sandbox and bot on a directory, for as long as the block lasts; started again there they go on."""
-    async with Sandbox(directory / "sandbox") as sandbox:
+    async with Sandbox(directory / "sandbox", options) as sandbox:
         bot = _bot_of(directory)
+        sandbox.github.links["Lockstep"] = bot.url
         demo = await sandbox.seed_demo(bot.endpoints)
         await bot.start(demo)
         try:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
+from bot.sandbox.argocd import QUICK
 from bot.sandbox.demo import Stagecraft, open_demo
+from bot.sandbox.server import SandboxOptions
 
 RELEASE = "1.1.0"
 SOON = 10_000
@@ -65,7 +67,8 @@ class Person:
 
 
 async def test_a_release_goes_from_the_registry_to_prod(browser: Browser, tmp_path: Path) -> None:
-    async with open_demo(tmp_path) as craft, await browser.new_context() as context:
+    quick = SandboxOptions(timing=QUICK)
+    async with open_demo(tmp_path, quick) as craft, await browser.new_context() as context:
         problems: list[str] = []
         context.on("weberror", lambda error: problems.append(str(error.error)))
         person = Person(await context.new_page(), craft)
