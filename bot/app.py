@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -84,10 +85,16 @@ class Lockstep:
     ports: Ports
 
 
-def load(files: Mapping[str, str], revision: str) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
-    """A pipeline and its problems from files, with the step kinds that this program has."""
+def load(
+    files: Mapping[str, str], revision: str, *, replicas: bool = False
+) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
+    """A pipeline and its problems from files, with the step kinds that this program has.
+
+    `replicas` says that several bots may work on it.
+    """
     loaded = load_pipeline(files, revision=revision, step_schemas=_CARRIED_OUT)
-    return loaded.pipeline, sort_problems([*loaded.problems, *find_not_carried_out(loaded.pipeline)])
+    problems = find_not_carried_out(loaded.pipeline, replicas=replicas)
+    return loaded.pipeline, sort_problems([*loaded.problems, *problems])
 
 
 @asynccontextmanager
@@ -103,7 +110,8 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         stack.callback(store.close)
         github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
-        configuration = Configuration(_source(settings, git, github), store, load)
+        read = partial(load, replicas=not _is_sqlite(settings))
+        configuration = Configuration(_source(settings, git, github), store, read)
         secrets = SecretStore(
             lambda: configuration.pipeline,
             directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
@@ -299,18 +307,23 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
         return await Rehearsal(lockstep.looks.worker, lockstep.looks.discoverer).preview(stage, freight)
 
 
+def _is_sqlite(settings: Settings) -> bool:
+    """Whether this is the only process on its database; on PostgreSQL there may be others."""
+    return settings.database.startswith("sqlite:///")
+
+
 def _executor(settings: Settings) -> str:
     """Whose work it is that this process does: one name for all processes on SQLite, where they follow each other."""
     if settings.executor:
         return settings.executor
-    if settings.database.startswith("sqlite:///"):
+    if _is_sqlite(settings):
         return "lockstep"
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
 def _engine_database(settings: Settings) -> str:
     """The engine's own database: beside ours on SQLite, the same one on PostgreSQL."""
-    if settings.database.startswith("sqlite:///"):
+    if _is_sqlite(settings):
         path = Path(settings.database.removeprefix("sqlite:///"))
         return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
     return settings.database

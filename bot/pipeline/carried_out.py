@@ -16,11 +16,14 @@ class _Finding:
     message: str
 
 
-def find_not_carried_out(pipeline: Pipeline) -> tuple[ConfigProblem, ...]:
-    """The problems of a pipeline that has loaded; an error stops the Stages that it names, and no others."""
+def find_not_carried_out(pipeline: Pipeline, *, replicas: bool = False) -> tuple[ConfigProblem, ...]:
+    """The problems of a pipeline that has loaded; an error stops the Stages that it names, and no others.
+
+    `replicas` says that several bots may work on it, for which some things are not safe.
+    """
     found: list[ConfigProblem] = []
     for (project, name), stage in pipeline.stages.items():
-        for finding in _of_stage(stage, pipeline):
+        for finding in [*_of_stage(stage, pipeline), *(_of_replicas(stage, pipeline) if replicas else ())]:
             source = stage.metadata.source
             found.append(
                 ConfigProblem(
@@ -84,6 +87,16 @@ def _of_policy(policy: ReviewPolicy) -> Iterator[_Finding]:
         yield _Finding(
             "spec",
             f"the ReviewPolicy {name} asks for rollback.infra: {policy.rollback_infra}, not carried out yet",
+        )
+
+
+def _of_replicas(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
+    policy = _policy_of(stage, pipeline)
+    if policy is not None and policy.state_in_git:
+        yield _Finding(
+            "spec",
+            f"the ReviewPolicy {policy.metadata.name} says stateInGit: true, which is refused on PostgreSQL: nothing "
+            "locks such a state against another replica. Configure a backend with locks, or run one bot on SQLite",
         )
 
 

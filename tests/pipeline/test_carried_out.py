@@ -89,6 +89,15 @@ def test_a_stage_that_needs_more_has_an_error(pipeline: Pipeline, says: str) -> 
     assert (problem.path, problem.line) == ("stages.yaml", 3)
 
 
+def test_a_state_in_git_is_refused_with_replicas_alone() -> None:
+    policy = ReviewPolicy(Metadata("local"), Selector("dev"), state_in_git=True)
+    pipeline = replace(GOOD, review_policies=(policy,))
+    assert find_not_carried_out(pipeline) == ()
+    (problem,) = find_not_carried_out(pipeline, replicas=True)
+    assert (problem.severity, problem.project, problem.stage) == (Severity.ERROR, "shop", "dev")
+    assert "the ReviewPolicy local says stateInGit: true, which is refused on PostgreSQL" in problem.message
+
+
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:
     config = ProjectConfig(Metadata("shop", "shop"), webhook_receivers=(WebhookReceiver("r", "github", "s"),))
     (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
