@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from bot.workflow.configuration import Configuration
 from bot.workflow.snapshots import Gatherer
 
 _PROJECT_KEPT = timedelta(seconds=1)
+_REST = 10
 _GATES_KEPT = timedelta(seconds=15)
 _MOST_LOOKS = 200
 _MOST_EVENTS = 200
@@ -48,7 +50,7 @@ class Reading:
     configuration: Configuration
     gatherer: Gatherer
     own: Repository | None = None
-    projects: dict[str, ProjectFacts] = field(default_factory=dict)
+    projects: dict[str, tuple[datetime, ProjectFacts]] = field(default_factory=dict)
     looks: dict[PromotionId, _Look] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -57,12 +59,16 @@ class Reading:
         return tuple(sorted({project for project, _ in self.configuration.pipeline.stages}))
 
     async def project(self, name: str) -> ProjectFacts:
-        """Everything about a project, at most a second old."""
+        """Everything about a project, a second old at most; older where reading it takes more than a tenth of that."""
         async with self.lock:
             now = self.clock.now()
-            known = self.projects.get(name)
-            if known is None or now - known.now >= _PROJECT_KEPT:
-                known = self.projects[name] = await self._read_project(name, now)
+            until, known = self.projects.get(name, (now, None))
+            if known is None or now >= until:
+                begun = time.perf_counter()
+                known = await self._read_project(name, now)
+                # However many people watch a large project, most of the time is left for the bot's work.
+                took = timedelta(seconds=time.perf_counter() - begun)
+                self.projects[name] = now + max(_PROJECT_KEPT, took * _REST), known
             return known
 
     async def _read_project(self, name: str, now: datetime) -> ProjectFacts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -28,6 +29,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_SIGNS = {"+": "add", "-": "del", "~": "mod", "@": "at"}
 _SPAN = re.compile(r"`([^`]+)`")
 
 
@@ -46,7 +48,13 @@ class Renderer:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters |= {"prose": prose, "moment": when, "diff": diff}
+        self._environment.filters |= {
+            "prose": prose,
+            "moment": when,
+            "instant": instant,
+            "diff": diff,
+            "plan": plan,
+        }
         self._environment.globals |= {"base": base, "files": versions}
 
     def page(self, template: str, *, status: int = 200, **values: object) -> Response:
@@ -85,11 +93,24 @@ def when(at: datetime) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), moment(at))
 
 
+def instant(at: datetime) -> Markup:
+    """A moment to the second, for what happens in quick succession."""
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} UTC")
+
+
 def diff(text: str) -> Markup:
-    """A patch or a plan, line by line, what comes and what goes marked."""
+    """A patch, line by line, what comes and what goes marked."""
+    return _marked(text, lambda line: _SIGNS.get(line[:1], ""))
+
+
+def plan(text: str) -> Markup:
+    """Terraform's plan, line by line; its signs stand behind the indentation."""
+    return _marked(text, lambda line: _SIGNS.get(line.lstrip(" ")[:1], ""))
+
+
+def _marked(text: str, kind_of: Callable[[str], str]) -> Markup:
     lines: list[Markup] = []
     for line in clean(text).splitlines():
-        kind = {"+": "add", "-": "del", "~": "mod", "@": "at"}.get(line.lstrip(" ")[:1], "")
-        shown = Markup('<span class="{}">{}</span>').format(kind, line) if kind else escape(line)
-        lines.append(shown)
+        kind = kind_of(line)
+        lines.append(Markup('<span class="{}">{}</span>').format(kind, line) if kind else escape(line))
     return Markup("\n").join(lines)
