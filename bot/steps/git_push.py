@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.files import CommitId
+from bot.domain.compare import compare_patch
+from bot.domain.files import Change, CommitId
 from bot.domain.review import PublishRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, Refused
+from bot.ports.git import Commit
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.git_commit import carried_by_merge
@@ -264,10 +266,27 @@ class GitPush:
         ours = (await self.git.read_commit(found.url, head)).trailers.get(f"{PREFIX}Step")
         for commit in await self.git.log(found.url, found.checkout.pin.commit, tip):
             named = commit.trailers.get(f"{PREFIX}Promotion"), commit.trailers.get(f"{PREFIX}Step")
-            if named == (context.promotion.id, ours):
+            # Trailers are text that anybody can write: what is believed is the change itself.
+            if named == (context.promotion.id, ours) and await self._is_same(found, head, commit):
                 found.checkout.head = commit.id
                 return True
         return False
+
+    async def _is_same(self, found: Destination, head: CommitId, commit: Commit) -> bool:
+        """Whether a commit of the branch changes the same lines as ours do, on whatever base."""
+        base = found.checkout.pin.commit
+        if base is None or not commit.parents:
+            return False
+        ours = await self._changes(found.url, base, head)
+        theirs = await self._changes(found.url, commit.parents[0], commit.id)
+        return not compare_patch(ours, theirs, {})
+
+    async def _changes(self, url: str, before: CommitId, after: CommitId) -> list[Change]:
+        pairs = {path: (old, new) for path, old, new in await self.git.diff(url, before, after)}
+        old = {path: entry for path, (entry, _) in pairs.items() if entry is not None}
+        new = {path: entry for path, (_, entry) in pairs.items() if entry is not None}
+        was, now = await self.git.read_files(url, old), await self.git.read_files(url, new)
+        return [Change(path, was.get(path), now.get(path)) for path in pairs]
 
 
 def _is_walked_again(found: Destination, context: StepContext) -> bool:

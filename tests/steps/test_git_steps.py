@@ -142,6 +142,19 @@ async def test_our_commit_on_another_base_counts_as_pushed(bench: Bench, reposit
     assert git(repository, "rev-list", "--count", "main") == "4"
 
 
+async def test_a_commit_with_our_trailers_and_another_change_is_not_ours(
+    bench: Bench, repository: Path
+) -> None:
+    await release(bench)
+    await bench.fulfil(GitCommit(bench.git), COMMIT)
+    checkout = bench.tree.checkout_at("src")
+    message = (await bench.git.read_commit(bench.url, CommitId(checkout.head or ""))).message
+    forged = commit_files(repository, "main", {"env/dev/values.yaml": "image:\n  tag: evil\n"}, message)
+    result = await bench.fulfil(GitPush(bench.git), PUSH)
+    assert result.rebase_on == forged
+    assert "commit" not in result.output
+
+
 async def test_a_protected_branch_is_refused_with_advice(bench: Bench, repository: Path) -> None:
     hook = repository / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho 'GH013: Repository rule violations found' >&2\nexit 1\n")
