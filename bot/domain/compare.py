@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from bot.domain.files import Change, File
-
-_SCALAR = r"[^\r\n]*?"
+from bot.domain.promotion import StepStatus
+from bot.domain.review import Presence, StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,24 @@ def compare_patch(
         else:
             found.extend(_compare_file(path, wanted[path], got[path], origins))
     return tuple(found)
+
+
+def paths_left_open(
+    approved: Sequence[StepReport], now: Sequence[StepReport], checkout: str
+) -> frozenset[str]:
+    """Paths of a checkout that hold an edit which was to be made only under a condition, and was not made.
+
+    What a reviewer saw of such a file was all under that condition, so it cannot be compared.
+    """
+    made = {step.alias for step in now if step.status is not StepStatus.SKIPPED}
+    prefix = "" if checkout in ("", ".") else f"{checkout}/"
+    return frozenset(
+        path.removeprefix(prefix)
+        for step in approved
+        if step.presence is Presence.CONDITIONAL and step.alias not in made
+        for path in step.wrote
+        if path.startswith(prefix)
+    )
 
 
 def _compare_file(
@@ -103,16 +120,30 @@ def _compare_lines(
 
 
 def _fits(line: str, actual: str, origins: Mapping[str, str]) -> bool:
-    """Whether a line is the approved one with its holes filled; quotes may come or go round a filled hole."""
-    if not any(sentinel in line for sentinel in origins):
+    """Whether a line is the approved one with its holes filled; quotes may come round a filled hole.
+
+    What stands between the holes is looked for from left to right, so that no value, however long, makes it slow.
+    """
+    first, *others = _known_parts(line, origins)
+    if not others or not actual.startswith(first) or actual.count("\r") != line.count("\r"):
         return False
-    pattern = re.escape(line)
-    for sentinel in origins:
-        pattern = pattern.replace(re.escape(sentinel), _SCALAR)
-    if re.fullmatch(pattern, actual):
-        return True
-    quoted = pattern.replace(_SCALAR, f"[\"']?{_SCALAR}[\"']?")
-    return re.fullmatch(quoted, actual) is not None
+    *middle, last = others
+    at = len(first)
+    for known in middle:
+        found = actual.find(known, at)
+        if found < 0:
+            return False
+        at = found + len(known)
+    return len(actual) - len(last) >= at and actual.endswith(last)
+
+
+def _known_parts(line: str, origins: Mapping[str, str]) -> list[str]:
+    """What stands before, between and behind the holes of a line."""
+    parts = [line]
+    # Longest first, since one sentinel may begin like another.
+    for sentinel in sorted(origins, key=len, reverse=True):
+        parts = [piece for part in parts for piece in part.split(sentinel)]
+    return parts
 
 
 def _lines(file: File) -> list[str]:
