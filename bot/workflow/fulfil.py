@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.domain.compare import compare_patch
+from bot.domain.compare import compare_patch, paths_left_open
 from bot.domain.digest import DIGEST_LENGTH, canonical
 from bot.domain.files import Change, CommitId
 from bot.domain.model import ReviewPolicy, Step
@@ -184,11 +184,12 @@ class _Walk:
         """Before a deferred commit: is it the approved patch with its holes filled?"""
         if approved.step_class is not StepClass.COMMIT or not isinstance(approved.record, CommitRecord):
             return None
-        actual = self._without_states(
-            await self.tree.staged(approved.record.checkout), approved.record.checkout
-        )
-        wanted = self._wanted(approved.record)
-        differences = compare_patch(wanted, actual, self.task.preview.origins)
+        place = approved.record.checkout
+        actual = self._without_states(await self.tree.staged(place), place)
+        open_ = paths_left_open(self.task.preview.steps, self.reports, place)
+        wanted = [change for change in self._wanted(approved.record) if change.path not in open_]
+        found = [change for change in actual if change.path not in open_]
+        differences = compare_patch(wanted, found, self.task.preview.origins)
         if not differences:
             return None
         digest = self._digest(actual)

@@ -53,6 +53,8 @@ class Looks:
     pause: float = 0.1
     nudged: asyncio.Event = field(default_factory=asyncio.Event)
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
+    told: str = ""
+    """The newest revision of the configuration whose problems were told."""
 
     # -- the loops -------------------------------------------------------------------------------------------------
 
@@ -179,10 +181,10 @@ class Looks:
 
     async def refresh(self) -> None:
         """Read the configuration; if it changed, look at everything and tell what is wrong with it."""
-        known = self.configuration.newest
         if await self.configuration.refresh():
             await self.look_at_everything("the configuration changed")
-        if self.configuration.newest != known:
+        if self.configuration.newest != self.told:
+            self.told = self.configuration.newest
             await self._tell_problems()
 
     async def _tell_problems(self) -> None:

@@ -106,9 +106,8 @@ class Worker:
             )
             expected = newest
         await self._event(after, after.state.value.lower(), after.reason)
-        looks = [Look("stage", f"{after.project}/{after.stage}", "a segment ended")]
-        at = after.wake_at if not after.state.ended else None
-        await self.store.request_looks(looks, at=at)
+        # At once even where the work waits: that look shows people what it waits for, and asks for the next one.
+        await self.store.request_looks([Look("stage", f"{after.project}/{after.stage}", "a segment ended")])
         if after.state is State.SUCCEEDED:
             stages = self.configuration.stages_in_order(after.project)
             await self.store.request_looks(
