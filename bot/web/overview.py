@@ -157,7 +157,7 @@ def _card(
         state=state,
         waits=waits,
         until=until,
-        notes=_notes(record),
+        notes=tuple(note for note in _notes(record) if note != waits),
         promotion=current,
         last=next((line for line in lines if line.state.ended), None),
     )
@@ -192,7 +192,8 @@ def _waits(
         return current.reason, None
     last = next(iter(lines), None)
     if last is not None and last.blocked and not record.frozen:
-        return f"the last promotion failed after its merge: {last.reason}", None
+        said = f"the last promotion failed after its merge: {last.reason}"
+        return f"{said}. `/retry` or `/rollback {name}` on its pull request.", None
     ended = [(line.freight.name, line.state) for line in lines]
     progress = progress_of(record, None, ended)
     candidate, why, at = choose_candidate(stage, facts.config, progress, facts.index, facts.now)

@@ -1,0 +1,211 @@
+"""What the pages say of a project and of a promotion: decisions on plain facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bot.domain.availability import KnownFreight, index_freight, verify_in_stage
+from bot.domain.freight import FreightStatus
+from bot.domain.history import FreightCollection
+from bot.domain.model import (
+    FreightRequest,
+    FreightSources,
+    Metadata,
+    ProjectConfig,
+    PromotionPolicy,
+    PromotionTemplate,
+    Selector,
+    Stage,
+    Step,
+)
+from bot.domain.promotion import PromotionId, State, StepStatus, Stop
+from bot.domain.review import Presence
+from bot.ports import Event, PromotionLine, StageRecord
+from bot.ports.store import FreightLine
+from bot.web.overview import ProjectFacts, StageCard, show_project
+from bot.web.promotion_page import Links, PromotionFacts, PromotionPage, show_promotion
+from tests.reports import views
+
+ALL = frozenset({"dev", "staging", "prod"})
+AUTOMATIC = ProjectConfig(Metadata("acme"), (PromotionPolicy(Selector(), auto_promotion_enabled=True),))
+
+
+def stage(name: str, *upstream: str, soak: float | None = None) -> Stage:
+    sources = FreightSources(direct=not upstream, stages=upstream, required_soak_time=soak)
+    template = PromotionTemplate((Step(uses="fail", alias="step-1"),))
+    return Stage(Metadata(name, "acme"), (FreightRequest(views.ORIGIN, sources),), template=template)
+
+
+def facts(*known: KnownFreight, **changes: object) -> ProjectFacts:
+    made = ProjectFacts(
+        name="acme",
+        now=views.NOW,
+        stages=(stage("dev"), stage("staging", "dev"), stage("prod", "staging")),
+        config=AUTOMATIC,
+        freight=known,
+        index=index_freight(known),
+        records={},
+        promotions={},
+        events=(),
+        problem_of=lambda stage: "",
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def line(stage: str, state: State, reason: str = "", **changes: object) -> PromotionLine:
+    freight = FreightLine(views.NEW.name, "solar-marmot")
+    made = PromotionLine(PromotionId(f"{stage}.1"), "acme", stage, freight, views.NOW, state, reason)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def card(of: ProjectFacts, name: str) -> StageCard:
+    page = show_project(of, ALL)
+    return next(card for column in page.columns for card in column if card.name == name)
+
+
+PROVEN = KnownFreight(views.NEW, verify_in_stage(FreightStatus(), "dev", views.NOW))
+
+
+def test_stages_stand_behind_those_that_they_take_from() -> None:
+    many = (stage("dev"), stage("qa", "dev"), stage("load", "dev"), stage("prod", "qa", "load"))
+    page = show_project(facts(stages=many), frozenset({"dev", "qa", "load", "prod"}))
+    assert [[card.name for card in column] for column in page.columns] == [["dev"], ["qa", "load"], ["prod"]]
+    assert page.columns[2][0].sources == ("qa", "load")
+
+
+def test_stages_that_take_from_each_other_are_all_shown() -> None:
+    page = show_project(facts(stages=(stage("dev", "prod"), stage("prod", "dev"))), ALL)
+    assert sorted(card.name for column in page.columns for card in column) == ["dev", "prod"]
+
+
+def test_what_belongs_to_hidden_stages_is_left_out() -> None:
+    events = (
+        Event(views.NOW, "acme", "prod", "prod.1", "failed", "quota of the bank"),
+        Event(views.NOW, "acme", "", "", "freight", "found"),
+    )
+    known = KnownFreight(views.NEW, verify_in_stage(PROVEN.status, "prod", views.NOW))
+    page = show_project(facts(known, events=events), frozenset({"dev", "staging"}))
+    assert page.hidden == 1
+    assert [event.message for event in page.events] == ["found"]
+    assert page.freight[0].verified_in == ("dev",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"promotions": {"staging": (line("staging", State.REVIEW, "0 of 1 approvals"),)}},
+            "0 of 1 approvals",
+        ),
+        ({}, "solar-marmot is next"),
+        ({"config": None}, "auto-promotion is off: somebody types `/promote staging`"),
+        (
+            {"records": {"staging": StageRecord("acme", "staging", frozen="olivia: incident")}},
+            "frozen: olivia",
+        ),
+        (
+            {"promotions": {"staging": (line("staging", State.FAILED, "quota", blocked=True),)}},
+            "quota. `/retry` or `/rollback staging`",
+        ),
+        ({"problem_of": lambda stage: "stages.yaml:7: no such task"}, "stages.yaml:7: no such task"),
+        (
+            {
+                "records": {
+                    "staging": StageRecord(
+                        "acme", "staging", (FreightCollection({views.ORIGIN: views.NEW.name}),)
+                    )
+                }
+            },
+            "solar-marmot",
+        ),
+    ],
+    ids=[
+        "a promotion says it itself",
+        "what is available comes next",
+        "somebody must ask",
+        "frozen by a name",
+        "a failure blocks",
+        "a broken configuration",
+        "it has the newest already",
+    ],
+)
+def test_why_a_stage_waits(changes: dict[str, object], said: str) -> None:
+    assert said in card(facts(PROVEN, **changes), "staging").waits
+
+
+def test_soak_time_tells_when_it_is_over() -> None:
+    stages = (stage("dev"), stage("staging", "dev", soak=3600.0))
+    status = replace(PROVEN.status, currently_in={"dev": views.NOW - timedelta(minutes=20)})
+    found = card(facts(KnownFreight(views.NEW, status), stages=stages), "staging")
+    assert found.until == views.NOW + timedelta(minutes=40)
+
+
+# -- one promotion -------------------------------------------------------------------------------------------------
+
+
+def page(**changes: object) -> PromotionPage:
+    made = PromotionFacts(
+        promotion=views.promotion(),
+        preview=views.preview(),
+        now=views.NOW,
+        runs={},
+        current=views.OLD,
+        view=views.view(),
+        gates_problem="",
+        events=(),
+        links=Links(),
+    )
+    return show_promotion(replace(made, **changes))  # type: ignore[arg-type]
+
+
+def test_gates_tell_what_they_wait_for() -> None:
+    assert [(gate.name, gate.open, gate.words) for gate in page().gates] == [
+        ("Freeze", True, "no freeze"),
+        ("Approvals", False, "0 of 1"),
+    ]
+
+
+def test_steps_before_the_merge_are_prepared_and_the_others_come_later() -> None:
+    states = [step.state for step in page().steps]
+    assert states == ["prepared"] * 2 + ["after the merge"] * 6
+    ended = page(promotion=views.promotion(state=State.ABORTED))
+    assert ended.steps[-1].state == "not run"
+    assert page(preview=None).steps[0].state == "not looked at yet"
+
+
+def test_steps_that_will_not_run_say_so() -> None:
+    found = views.preview()
+    for presence, words in ((Presence.SKIPPED, "skipped"), (Presence.ON_FAILURE, "only after a failure")):
+        steps = (*found.steps[:-1], replace(found.steps[-1], presence=presence))
+        assert page(preview=replace(found, steps=steps)).steps[-1].state == words
+
+
+def test_only_a_step_that_went_wrong_shows_its_log() -> None:
+    done = views.run("promote::step-2", StepStatus.SUCCEEDED, detail={"log": "quiet"})
+    failed = views.run("promote::apply-network", StepStatus.FAILED, "quota", detail={"log": "loud"})
+    steps = page(runs={run.alias: run for run in (done, failed)}).steps
+    assert [(step.took, step.log) for step in steps[1:3]] == [("42 s", ""), ("42 s", "loud")]
+
+
+def test_outputs_of_steps_are_not_shown() -> None:
+    run = views.run(
+        "promote::step-4", StepStatus.SUCCEEDED, output={"password": "hunter2", "result": "2 outputs"}
+    )
+    found = page(runs={run.alias: run})
+    assert found.steps[3].message == "2 outputs"
+    assert "hunter2" not in str(found.steps)
+
+
+def test_the_patch_shows_what_is_not_known_yet_by_its_name() -> None:
+    found = page()
+    assert "+  LAMBDA_URL: <known after apply: lambda_url>" in found.deferred
+    assert views.SENTINEL not in found.deferred
+    assert found.deferred_count == "+2 −2"
+
+
+def test_a_stop_lists_what_differs() -> None:
+    stop = Stop("the plan changed", "d2", ("aws_db.main: update becomes replace",))
+    assert page(promotion=views.promotion(state=State.STOPPED, stop=stop)).difference == stop.details
