@@ -233,13 +233,15 @@ async def _run_backend(environment: Mapping[str, str], receive: Receive, send: S
     feeding = asyncio.create_task(_feed(child, receive))
     try:
         await _relay(child, send)
+        # To signal a child that has just ended would take its exit status away from the event loop.
+        await child.wait()
     finally:
         feeding.cancel()
         await asyncio.gather(feeding, return_exceptions=True)
         if child.returncode is None:
             # The client went away; a push that got so far is either whole or refused by Git itself.
             child.terminate()
-        await child.wait()
+            await child.wait()
 
 
 async def _feed(child: asyncio.subprocess.Process, receive: Receive) -> None:
