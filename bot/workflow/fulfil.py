@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from bot.domain.accepted import changed_outputs, with_accepted
 from bot.domain.compare import compare_patch, paths_left_open
 from bot.domain.digest import DIGEST_LENGTH, canonical
 from bot.domain.files import Change, CommitId
@@ -189,7 +190,8 @@ class _Walk:
         open_ = paths_left_open(self.task.preview.steps, self.reports, place)
         wanted = [change for change in self._wanted(approved.record) if change.path not in open_]
         found = [change for change in actual if change.path not in open_]
-        differences = compare_patch(wanted, found, self.task.preview.origins)
+        accepted = with_accepted(wanted, found, changed_outputs(self.task.preview.steps, self.reports))
+        differences = compare_patch(accepted, found, self.task.preview.origins)
         if not differences:
             return None
         digest = self._digest(actual)
