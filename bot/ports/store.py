@@ -6,7 +6,7 @@ False, or None, when somebody else was first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -203,6 +203,11 @@ class StageStore(Protocol):
         """All that is remembered of a project's Stages; a Stage of which nothing is remembered is not in it."""
 
     async def save_stage(self, record: StageRecord) -> None: ...
+
+    async def change_stage(
+        self, project: str, stage: str, change: Callable[[StageRecord], StageRecord]
+    ) -> None:
+        """Change what is remembered of a Stage, with nobody else's change in between."""
 
 
 class PromotionStore(Protocol):

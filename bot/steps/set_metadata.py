@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from bot.domain.review import EffectRecord, StepClass, StepKind
 from bot.domain.values import Json, Value, find_sensitive, is_tainted, reveal
 from bot.ports import TerminalError
-from bot.ports.store import FreightStore, StageStore
+from bot.ports.store import FreightStore, StageRecord, StageStore
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.options import Options
@@ -71,8 +72,7 @@ class SetMetadata:
             _refuse_secrets(update)
             values = _plain(update)
             if update.kind == "Stage":
-                stage = await self.store.get_stage(project, update.name)
-                await self.store.save_stage(replace(stage, metadata={**(stage.metadata or {}), **values}))
+                await self.store.change_stage(project, update.name, partial(_with_metadata, values=values))
                 continue
             found = await self.store.get_freight(project, update.name)
             if found is None:
@@ -98,3 +98,7 @@ def _plain(update: Update) -> dict[str, Json]:
     if is_tainted(update.values):
         raise TerminalError(f"set-metadata: a value for {update.kind} {update.name} is not known")
     return {key: reveal(value) for key, value in update.values.items()}
+
+
+def _with_metadata(stage: StageRecord, values: dict[str, Json]) -> StageRecord:
+    return replace(stage, metadata={**(stage.metadata or {}), **values})

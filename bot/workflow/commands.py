@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 from bot.domain.approvals import is_entitled
 from bot.domain.auto_promotion import Hold as OriginHold
+from bot.domain.auto_promotion import select_candidates
 from bot.domain.availability import (
     KnownFreight,
     approve_for_stage,
@@ -49,7 +51,7 @@ from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.reporting import Reporter
-from bot.workflow.stages import StageLooker
+from bot.workflow.stages import StageLooker, held, rolled_back
 
 log = logging.getLogger(__name__)
 
@@ -71,9 +73,10 @@ class Commands:
                 buttons = Buttons(self.store, self.github.repository_of, self._obey, self.reporter.reply)
                 await buttons.press(event, delivery.id)
             else:
-                await self._run(event)
+                await self.obey(event)
 
-    async def _run(self, event: Event) -> None:
+    async def obey(self, event: Event) -> None:
+        """Do what a comment asks for, once."""
         if not isinstance(event, Commented) or event.author.bot or event.by_app:
             return
         command = parse_command(event.body)
@@ -81,12 +84,13 @@ class Commands:
             return
         url = self.github.clone_url(event.repository)
         promotion = await self.store.find_promotion_by_pull(url, event.number)
+        if await self.store.is_command_done(str(event.repository), event.comment):
+            return
         if isinstance(command, CommandProblem):
             if promotion is None and command.unknown:
                 return
             await self._refuse(event, f"{command.message}. Did you mean `{command.suggestion or '/help'}`?")
-            return
-        if await self.store.is_command_done(str(event.repository), event.comment):
+            await self.store.finish_command(str(event.repository), event.comment)
             return
         await self.reporter.react(event.repository, event.comment, "eyes")
         try:
@@ -148,7 +152,7 @@ class Commands:
         await self._allow(asked, "promote", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
         freight = await self._freight(stage, command.freight)
-        candidate = (await self.looker.gatherer.gather(stage)).candidate
+        candidate = select_candidates(stage, await self._available(stage)).get(freight.origin)
         current = await self.store.find_current_promotion(project, name)
         if current is not None and current.freight.name == freight.name and not current.effects_begun:
             rebuilt = replace(current, own_commits=(), digest="", preview_wanted="asked for by `/promote`")
@@ -190,7 +194,6 @@ class Commands:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "rollback", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
-        record = await self.store.get_stage(project, name)
         freight = await self._verified_before(stage, command.freight)
         await self._make_room(await self.store.find_current_promotion(project, name), freight)
         started = await self.looker.start(
@@ -199,16 +202,10 @@ class Commands:
         if isinstance(started, str):
             raise Refusal(started)
         await self._unblock(project, name)
-        left = record.history[0].items.get(freight.origin) if record.history else None
-        quarantine = (
-            (*record.quarantine, left) if left is not None and left != freight.name else record.quarantine
-        )
         hold = OriginHold(
             freight.origin, freight.name, started.id, started.created_at, f"{asked.author.login} rolled back"
         )
-        await self.store.save_stage(
-            replace(record, quarantine=quarantine, holds={**record.holds, freight.origin: hold})
-        )
+        await self.store.change_stage(project, name, partial(rolled_back, hold=hold))
         await self._look(stage)
         return f"{name} goes back to {freight.alias}"
 
@@ -289,14 +286,13 @@ class Commands:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "hold", stage)
-        record = await self.store.get_stage(promotion.project, promotion.stage)
-        origin = promotion.freight.origin
-        holds = {key: value for key, value in record.holds.items() if key != origin}
+        origin, hold = promotion.freight.origin, None
         if isinstance(command, Hold):
             why = command.reason or f"{asked.author.login} holds it"
-            holds[origin] = OriginHold(origin, promotion.freight.name, promotion.id, None, why)
-        await self.store.save_stage(replace(record, holds=holds))
-        await self._look(stage)
+            hold = OriginHold(origin, promotion.freight.name, promotion.id, None, why)
+        changed = partial(held, origin=origin, hold=hold)
+        await self.store.change_stage(promotion.project, promotion.stage, changed)
+        await self.looker.turn(stage)
         return ""
 
     async def _freeze(self, asked: Asked, command: Freeze | Unfreeze) -> str:
@@ -309,9 +305,10 @@ class Commands:
             else ""
         )
         for stage in stages:
-            record = await self.store.get_stage(promotion.project, stage.metadata.name)
-            await self.store.save_stage(replace(record, frozen=why))
-            await self._look(stage)
+            name = stage.metadata.name
+            await self.store.change_stage(promotion.project, name, lambda record: replace(record, frozen=why))
+        for stage in stages:
+            await self.looker.turn(stage)
         return f"frozen: {why}" if why else "no longer frozen"
 
     async def _explain(self, asked: Asked) -> str:
@@ -361,18 +358,22 @@ class Commands:
     async def _freight(self, stage: Stage, named: str) -> Freight:
         """The Freight that is named, or the newest available; raises Refusal if it is not available."""
         project, now = stage.metadata.namespace, self.looker.gatherer.clock.now()
-        known = [KnownFreight(freight, status) for freight, status in await self.store.list_freight(project)]
         if not named:
-            available = available_freight(stage, index_freight(known), now)
+            available = await self._available(stage)
             if not available:
                 raise Refusal(f"no Freight is available to {stage.metadata.name}")
             return max(available, key=lambda item: item.freight.discovered_at).freight
         freight = await self._known(project, named)
-        item = next(item for item in known if item.freight.name == freight.name)
-        answer = explain_availability(stage, item, now)
+        status = next(s for f, s in await self.store.list_freight(project) if f.name == freight.name)
+        answer = explain_availability(stage, KnownFreight(freight, status), now)
         if not answer.available:
             raise Refusal(f"{freight.alias} is not available to {stage.metadata.name}: {answer.reason}")
         return freight
+
+    async def _available(self, stage: Stage) -> Sequence[KnownFreight]:
+        """Everything that may be promoted to the Stage now, holds or not."""
+        known = (KnownFreight(*item) for item in await self.store.list_freight(stage.metadata.namespace))
+        return available_freight(stage, index_freight(known), self.looker.gatherer.clock.now())
 
     async def _known(self, project: str, named: str) -> Freight:
         found = await self.store.get_freight(project, named)

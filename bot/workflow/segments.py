@@ -25,6 +25,7 @@ from bot.ports import (
     GitHub,
     Look,
     Signature,
+    StageRecord,
     Store,
     TerminalError,
     TransientError,
@@ -315,12 +316,8 @@ class Worker:
         if not lost:
             return None
         await self._clean(promotion)
-        return replace(
-            promotion,
-            state=State.ABORTED,
-            reason=describe_revert(promotion, lost),
-            finished_at=self.clock.now(),
-        )
+        ended = replace(promotion, state=State.ABORTED, finished_at=self.clock.now())
+        return replace(ended, reason=describe_revert(promotion, lost))
 
     async def _concluded(
         self, promotion: Promotion, preview: Preview, outcome: Finished | Waiting | Stopped
@@ -359,9 +356,12 @@ class Worker:
             status = enter_stage(status, stage, now)
         await self.store.change_freight_status(project, freight.name, verify_in_stage(status, stage, now))
         if present != freight.name:
-            collection = next_collection(record.history, freight.origin, freight.name)
-            history = record_collection(record.history, collection)
-            await self.store.save_stage(replace(record, history=history, since=now))
+
+            def arrived(record: StageRecord) -> StageRecord:
+                collection = next_collection(record.history, freight.origin, freight.name)
+                return replace(record, history=record_collection(record.history, collection), since=now)
+
+            await self.store.change_stage(project, stage, arrived)
 
     async def _clean(self, promotion: Promotion) -> None:
         await self.store.drop_bundles(promotion.id)

@@ -63,9 +63,9 @@ class Gatherer:
             frozen=record.frozen,
             problem=self.configuration.problem_of(project, name),
         )
-        return seen if promotion is None else await self._with_review(seen, promotion, record)
+        return seen if promotion is None else await self._with_review(seen, promotion)
 
-    async def _with_review(self, seen: Snapshot, promotion: Promotion, record: StageRecord) -> Snapshot:
+    async def _with_review(self, seen: Snapshot, promotion: Promotion) -> Snapshot:
         preview = await self.store.get_preview(promotion.id, promotion.preview) if promotion.preview else None
         seen = replace(
             seen, preview=preview, steps_changed=self._steps_changed(seen.stage, promotion, preview)
@@ -77,6 +77,8 @@ class Gatherer:
         pull = await self._pull(promotion)
         people = await self.people_commits(promotion, pull) if pull is not None else ()
         tally = await self.tally(seen.policy, promotion, preview, pull)
+        # And this last: a freeze or hold that was there before the merge is then never missed after it.
+        record = await self.store.get_stage(promotion.project, promotion.stage)
         gates = (*self._windows(seen, promotion), *_gates(promotion, preview, tally, pull, record))
         return replace(
             seen,
@@ -127,7 +129,7 @@ class Gatherer:
         self, policy: ReviewPolicy, promotion: Promotion, preview: Preview, pull: PullRequest | None
     ) -> Tally:
         """Whose approvals count, read live."""
-        needed, on_destroy = _needed(policy, destroys=preview.destroys)
+        needed, on_destroy = _needed(policy, destroys=preview.destroys, rollback=promotion.rollback)
         if pull is None:
             return Tally(count=0, needed=0, by_policy=policy.metadata.name)
         reviews = await self.github.list_reviews(pull.repository, pull.number)
@@ -292,9 +294,11 @@ def _variables(stage: Stage) -> object:
     return (*stage.variables, *(stage.template.variables if stage.template is not None else ()))
 
 
-def _needed(policy: ReviewPolicy, *, destroys: bool) -> tuple[int, int]:
+def _needed(policy: ReviewPolicy, *, destroys: bool, rollback: bool) -> tuple[int, int]:
     """How many approvals a merge needs, and how many of those entitled to approve a deletion."""
     rule = policy.approvals
+    if rollback:
+        return policy.rollback_count, needs_for_destroy(rule.on_destroy, destroys=destroys)
     if not policy.auto_merge:
         return rule.count, needs_for_destroy(rule.on_destroy, destroys=destroys)
     if not destroys or "destroy" in policy.auto_merge_allow:
@@ -308,11 +312,12 @@ def _gates(
 ) -> tuple[Gate, ...]:
     """Every condition of the merge, in the order in which people read them."""
     gates = [Gate("wait", wait.open, wait.reason or wait.subject) for wait in preview.waits]
-    gates.append(
-        Gate("freeze", not record.frozen, f"frozen: {record.frozen}" if record.frozen else "no freeze")
-    )
+    frozen = record.frozen and not promotion.rollback
+    gates.append(Gate("freeze", not frozen, f"frozen: {record.frozen}" if frozen else "no freeze"))
     hold = record.holds.get(promotion.freight.origin)
-    if promotion.actor == "lockstep" and hold is not None:
+    # A person's choice of Freight holds auto-promotion and not itself; `/hold` holds what it is said to.
+    chosen = hold is not None and hold.promotion == promotion.id and hold.created_at is not None
+    if hold is not None and not chosen:
         gates.append(Gate("hold", False, f"on hold: {hold.reason or 'somebody promoted other Freight'}"))
     if pull is not None:
         gates.append(_approval_gate(tally))

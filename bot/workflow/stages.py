@@ -11,7 +11,7 @@ from typing import assert_never
 from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import holds_after_promotion
 from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
-from bot.domain.freight import Freight
+from bot.domain.freight import Freight, FreightOrigin
 from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage
 from bot.domain.planning import (
@@ -29,7 +29,7 @@ from bot.domain.planning import (
 )
 from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.tasks import TaskError
-from bot.ports import Event, GitHub, Look, MergeDone, Store, TerminalError
+from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
 from bot.workflow import engine
 from bot.workflow.publish import Publisher
 from bot.workflow.reporting import Reporter
@@ -71,6 +71,14 @@ class StageLooker:
         await self._look_again(seen, timedelta(seconds=5))
         return "looked at again soon"
 
+    async def turn(self, stage: Stage) -> None:
+        """Show a Stage's gates as they are now, before anything that is shown from here on."""
+        seen = await self.gatherer.gather(stage)
+        action = plan(seen)
+        if isinstance(action, Wait):
+            await self.reporter.report(seen, action.reason)
+        await self._look_again(seen, timedelta(0))
+
     async def start(
         self, stage: Stage, freight: Freight, *, actor: str, actor_id: int = 0, rollback: bool = False
     ) -> Promotion | str:
@@ -105,7 +113,6 @@ class StageLooker:
 
     async def hold_after(self, promotion: Promotion, candidate: Freight | None) -> None:
         """Note that a person chose: other Freight than the candidate holds auto-promotion of its origin."""
-        record = await self.store.get_stage(promotion.project, promotion.stage)
         hold = OriginHold(
             origin=promotion.freight.origin,
             freight=promotion.freight.name,
@@ -113,8 +120,12 @@ class StageLooker:
             created_at=promotion.created_at,
             reason=f"{promotion.actor} promoted {promotion.freight.alias}",
         )
-        holds = holds_after_promotion(record.holds, hold, candidate.name if candidate is not None else None)
-        await self.store.save_stage(replace(record, holds=holds))
+        name = candidate.name if candidate is not None else None
+        await self.store.change_stage(
+            promotion.project,
+            promotion.stage,
+            lambda record: replace(record, holds=holds_after_promotion(record.holds, hold, name)),
+        )
 
     # -- actions -------------------------------------------------------------------------------------------------
 
@@ -133,6 +144,8 @@ class StageLooker:
         promotion = seen.promotion
         match action:
             case StartPromotion(freight=freight):
+                # From here on every report is of the new promotion: how the last one ended is said before.
+                await self.reporter.report(seen, "")
                 await self.start(seen.stage, freight, actor="lockstep")
                 return
             case _ if promotion is None:
@@ -280,3 +293,16 @@ class StageLooker:
 
 def _segment_id(promotion: Promotion) -> str:
     return f"{promotion.id}/{promotion.segment}/{promotion.attempt}"
+
+
+def rolled_back(record: StageRecord, hold: OriginHold) -> StageRecord:
+    """A Stage that goes back: what it leaves is quarantined, and newer Freight is held."""
+    left = record.history[0].items.get(hold.origin) if record.history else None
+    quarantine = (*record.quarantine, left) if left not in (None, hold.freight) else record.quarantine
+    return replace(record, quarantine=quarantine, holds={**record.holds, hold.origin: hold})
+
+
+def held(record: StageRecord, origin: FreightOrigin, hold: OriginHold | None) -> StageRecord:
+    """A Stage with this hold of an origin's Freight, or without one."""
+    rest = {key: value for key, value in record.holds.items() if key != origin}
+    return replace(record, holds={**rest, origin: hold} if hold is not None else rest)

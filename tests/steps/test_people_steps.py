@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -382,6 +382,11 @@ class FakeNotes:
 
     async def save_stage(self, record: StageRecord) -> None:
         self.stages[record.stage] = record
+
+    async def change_stage(
+        self, project: str, stage: str, change: Callable[[StageRecord], StageRecord]
+    ) -> None:
+        self.stages[stage] = change(await self.get_stage(project, stage))
 
     async def get_freight(self, project: str, name: str) -> tuple[Freight, FreightStatus] | None:
         return (self.freight, self.status) if name in (self.freight.name, self.freight.alias) else None

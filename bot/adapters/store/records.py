@@ -127,6 +127,23 @@ class Records:
         key = {"project": record.project, "stage": record.stage}
         await self._put(stages, key, {"document": document(record)})
 
+    async def change_stage(
+        self, project: str, stage: str, change: Callable[[StageRecord], StageRecord]
+    ) -> None:
+        where = and_(stages.c.project == project, stages.c.stage == stage)
+
+        def work(connection: Connection) -> None:
+            text = connection.scalar(select(stages.c.document).where(where).with_for_update())
+            changed = change(_read(StageRecord, text) if text is not None else StageRecord(project, stage))
+            if text is None:
+                connection.execute(
+                    insert(stages).values(project=project, stage=stage, document=document(changed))
+                )
+            else:
+                connection.execute(update(stages).where(where).values(document=document(changed)))
+
+        await self._again(work)
+
     # -- Promotions ------------------------------------------------------------------------------------------------
 
     async def create_promotion(self, promotion: Promotion) -> bool:
