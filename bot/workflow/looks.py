@@ -20,6 +20,7 @@ from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
 from bot.workflow.intake import Intake
+from bot.workflow.lost_comments import LostComments
 from bot.workflow.merge_groups import judge_group
 from bot.workflow.outbox import Outbox
 from bot.workflow.reporting import Reporter
@@ -115,6 +116,7 @@ class Looks:
         while True:
             await self._guarded("sweep", self.sweep())
             await asyncio.sleep(interval)
+            await self._guarded("comments", self._find_lost_comments(interval))
 
     async def sweep(self) -> None:
         """Ask for a look at the configuration and at every Stage, and have failed deliveries sent again."""
@@ -124,6 +126,11 @@ class Looks:
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
                 await self.github.redeliver(delivery)
+
+    async def _find_lost_comments(self, age: float) -> None:
+        """Have commands run whose delivery never came within `age` seconds."""
+        lost = LostComments(self.store, self.github, self.clock, self.configuration, self.commands.obey)
+        await lost.find(age)
 
     # -- work ------------------------------------------------------------------------------------------------------
 
