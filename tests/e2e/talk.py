@@ -28,7 +28,7 @@ async def wait_for_reply(road: Road, comment: int) -> str:
     """The App's reply to a comment, once it is there with the reaction that goes with it."""
 
     async def probe() -> str | None:
-        return reply(road, comment) if "rocket" in reactions(road, comment) else None
+        return (reply(road, comment) or None) if "rocket" in reactions(road, comment) else None
 
     return await road.until(f"a reply to the comment {comment}", probe)
 
