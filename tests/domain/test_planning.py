@@ -134,9 +134,31 @@ def waiting_preview() -> object:
             id="held still",
         ),
         pytest.param(
+            b.reviewed(promotion=b.in_review(state=State.HELD, merge_commit=MERGE), lost="values.yaml"),
+            End,
+            id="held, and the merge was reverted",
+        ),
+        pytest.param(
             b.reviewed(promotion=b.in_review(state=State.STOPPED, stop=Stop("differs", "d2"))),
             Wait,
             id="stopped",
+        ),
+        pytest.param(
+            b.reviewed(promotion=b.in_review(state=State.STOPPED, stop=Stop("differs", "d2")), lost="x"),
+            End,
+            id="stopped before any effect, and the merge was reverted",
+        ),
+        pytest.param(
+            b.reviewed(
+                promotion=b.in_review(state=State.STOPPED, stop=Stop("differs", "d2")), lost="x", applied=True
+            ),
+            Wait,
+            id="stopped after the apply, and the merge was reverted",
+        ),
+        pytest.param(
+            b.reviewed(promotion=b.in_review(state=State.FULFILLING), lost="x"),
+            End,
+            id="nothing begun, and the merge was reverted",
         ),
         pytest.param(
             b.reviewed(
