@@ -211,8 +211,8 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         looks.stages.engine = running
         tasks += [
             asyncio.create_task(looks.dispatch_for_ever(running)),
-            asyncio.create_task(looks.send_for_ever()),
-            asyncio.create_task(looks.sweep_for_ever(settings.sweep)),
+            asyncio.create_task(looks.send_for_ever(running)),
+            asyncio.create_task(looks.sweep_for_ever(settings.sweep, running)),
         ]
         webhooks = Webhooks(
             store=lockstep.store,

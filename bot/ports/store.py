@@ -280,6 +280,10 @@ class PipelineStore(Protocol):
 
     async def get_pipeline(self) -> tuple[str, Mapping[str, str]] | None: ...
 
+    async def get_pipeline_revision(self) -> str:
+        """The revision of that pipeline alone, empty if there is none."""
+        ...
+
 
 class OutboxStore(Protocol):
     """What GitHub shall show and does not show yet."""

@@ -54,6 +54,18 @@ class Configuration:
             log.error("the configuration cannot be read: %s", error)
             await self._fall_back()
 
+    async def follow(self) -> None:
+        """Take over what another replica has put in force; before any work that rests on the configuration."""
+        if await self.store.get_pipeline_revision() == self.pipeline.revision:
+            return
+        stored = await self.store.get_pipeline()
+        if stored is None:
+            return
+        revision, files = stored
+        pipeline, self.problems = self.load(files, revision)
+        self.newest = revision
+        self.pipeline = replace(pipeline, revision=revision)
+
     async def _fall_back(self) -> bool:
         """Put the last good configuration in force if none is yet."""
         if self.pipeline.revision:

@@ -128,6 +128,11 @@ class Engine:
     guard: IO[str] | Liveness
     watch: asyncio.Task[None] | None = None
 
+    @property
+    def leads(self) -> bool:
+        """Whether this replica does what only one of all may do at a time; alone on SQLite it always does."""
+        return not isinstance(self.guard, Liveness) or self.guard.leads
+
     async def submit(self, queue: str, kind: str, argument: str, *, work_id: str, key: str) -> None:
         """Have work done once under this id, alone among the work of its key. Durable when it returns."""
 

@@ -8,6 +8,9 @@ Two clocks keep a replica that was cut off and the one that takes over apart. A 
 `LOST_AFTER`; a replica that does not get its lock back by then stops at once. Others wait `TAKEOVER_AFTER`, which is
 longer, before they believe that a free lock means death, and they begin to wait anew whenever they were cut off
 themselves, as by a restart of the server.
+
+One of them leads: it does what only one may do at a time. Its name stands in a row, which counts for as long as the
+leader lives by the same rule.
 """
 
 from __future__ import annotations
@@ -70,6 +73,14 @@ _TRY = "SELECT pg_try_advisory_lock(%s)"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
 _TRY_SHARED = "SELECT pg_try_advisory_lock_shared(%s)"
 _UNLOCK_SHARED = "SELECT pg_advisory_unlock_shared(%s)"
+_MAKE_LEADER = (
+    "CREATE TABLE IF NOT EXISTS lockstep_leader "
+    "(id integer PRIMARY KEY CHECK (id = 1), executor text NOT NULL)"
+)
+_LEADER = "SELECT executor FROM lockstep_leader"
+_STAND = "INSERT INTO lockstep_leader VALUES (1, %s) ON CONFLICT DO NOTHING"
+_SUCCEED = "UPDATE lockstep_leader SET executor = %s WHERE executor = %s"
+_RESIGN = "DELETE FROM lockstep_leader WHERE executor = %s"
 _LAUNCH = " launch"
 """No executor's name, since it begins with a space."""
 
@@ -94,6 +105,7 @@ class Liveness:
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "liveness"))
     connection: psycopg.Connection[Any] | None = None
     seen_at: float = 0.0
+    leads: bool = False
     free_since: dict[str, float] = field(default_factory=dict)
 
     async def acquire(self) -> None:
@@ -119,6 +131,13 @@ class Liveness:
     def close(self) -> None:
         """Give the lock back; what is still unfinished is taken over by others."""
         self.thread.shutdown(wait=True, cancel_futures=True)
+        try:
+            if self.leads and self.connection is not None:
+                # The next one need not find out that we are gone.
+                self.connection.execute(_RESIGN, (self.executor,))
+        except psycopg.Error as error:
+            log.warning("the lead was not handed on", extra={"error": _said(error)})
+        self.leads = False
         self._drop()
 
     # -- in the thread -----------------------------------------------------------------------------------------------
@@ -132,6 +151,8 @@ class Liveness:
         # Two replicas that start at once must not both make the engine's tables.
         starting = "another replica has been starting for a minute; look at its log"
         _wait_for(lambda: self._ask(_TRY, lock_number(_LAUNCH)), _TURN, starting)
+        assert self.connection is not None
+        self.connection.execute(_MAKE_LEADER)
 
     def _connect_at_start(self) -> bool:
         try:
@@ -175,9 +196,10 @@ class Liveness:
             if self.connection is None:
                 self._reconnect()
                 return
-            rows = self.connection.execute(_PENDING, (self.executor,)).fetchall()
+            busy = {name for (name,) in self.connection.execute(_PENDING, (self.executor,))}
             self.seen_at = begun
-            self._look_at({name for (name,) in rows})
+            leader = self._find_leader(self.connection)
+            self._look_at(busy, leader)
         except psycopg.Error as error:
             log.warning("the liveness connection broke", extra={"error": _said(error)})
             self._drop()
@@ -193,8 +215,19 @@ class Liveness:
             return
         log.warning("the liveness connection is back", extra={"executor": self.executor})
 
-    def _look_at(self, names: set[str]) -> None:
-        """Try the locks of those who have unfinished work."""
+    def _find_leader(self, connection: psycopg.Connection[Any]) -> str:
+        """The other replica that leads; empty if this one does."""
+        row = connection.execute(_LEADER).fetchone()
+        if row is None:
+            connection.execute(_STAND, (self.executor,))
+            row = connection.execute(_LEADER).fetchone()
+        leader = str(row[0]) if row is not None else ""
+        self.leads = leader == self.executor
+        return "" if self.leads else leader
+
+    def _look_at(self, busy: set[str], leader: str) -> None:
+        """Try the locks of those who have unfinished work or lead."""
+        names = busy | ({leader} if leader else set())
         for gone in set(self.free_since) - names:
             del self.free_since[gone]
         for name in names:
@@ -204,10 +237,15 @@ class Liveness:
                 continue
             if _now() - self.free_since.setdefault(name, _now()) >= TAKEOVER_AFTER:
                 # As long as we have the lock, no new process of that name can begin.
-                count = self.take_over(name)
+                self._succeed(name, works=name in busy)
                 del self.free_since[name]
-                log.warning("took over from a dead replica", extra={"executor": name, "works": count})
             self._ask(_UNLOCK_SHARED, lock_number(name))
+
+    def _succeed(self, name: str, *, works: bool) -> None:
+        assert self.connection is not None
+        count = self.take_over(name) if works else 0
+        self.connection.execute(_SUCCEED, (self.executor, name))
+        log.warning("took over from a dead replica", extra={"executor": name, "works": count})
 
     def _ask(self, query: str, number: int) -> bool:
         assert self.connection is not None

@@ -68,6 +68,7 @@ class Looks:
             self.nudged.clear()
 
     async def _dispatch_once(self, running: engine.Engine) -> None:
+        await self.configuration.follow()
         await self.intake.drain()
         await self.dispatch(running)
 
@@ -101,19 +102,25 @@ class Looks:
             queued += 1
         return queued
 
-    async def send_for_ever(self) -> None:
-        """Send what the outbox holds, again and again."""
+    async def send_for_ever(self, running: engine.Engine) -> None:
+        """Send what the outbox holds, again and again, while this is the replica that does so."""
         while True:
-            await self._guarded("outbox", self._send_once())
+            await self._guarded("outbox", self._send_once(running))
 
-    async def _send_once(self) -> None:
-        if not await self.outbox.send_due():
+    async def _send_once(self, running: engine.Engine) -> None:
+        # Two senders that look for the same comment at once would both post it.
+        if not running.leads or not await self.outbox.send_due():
             await asyncio.sleep(self.pause)
 
-    async def sweep_for_ever(self, interval: float) -> None:
-        """Look at everything from time to time, so that a lost event is harmless; `interval` is in seconds."""
+    async def sweep_for_ever(self, interval: float, running: engine.Engine) -> None:
+        """Look at everything from time to time, so that a lost event is harmless; `interval` is in seconds.
+
+        Of several replicas one does it, and the one that becomes the one begins at once.
+        """
         await self.store.request_looks([Look("config", "", "the program started")])
         while True:
+            while not running.leads:
+                await asyncio.sleep(self.pause)
             await self._guarded("sweep", self.sweep())
             await asyncio.sleep(interval)
             await self._guarded("comments", self._find_lost_comments(interval))
@@ -136,6 +143,7 @@ class Looks:
 
     async def do_segment(self, argument: str) -> None:
         """One segment of a Promotion."""
+        await self.configuration.follow()
         promotion, _, segment = argument.rpartition(" ")
         await self.worker.run(PromotionId(promotion), int(segment))
 
@@ -144,6 +152,7 @@ class Looks:
         kind, key, number = json.loads(argument)
         due = DueLook(kind, key, number)
         again: timedelta | None = None
+        await self.configuration.follow()
         try:
             await self._look(kind, key)
         except TransientError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def lost(reason):
     os._exit(1)
 
 async def main():
-    stop = asyncio.Event()
+    stop, led = asyncio.Event(), False
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     try:
         running = await engine.start(url, {"work": work}, executor=executor, on_lost=lost)
@@ -55,7 +56,11 @@ async def main():
         queue = engine.LOOKS if name[0] < "m" else engine.SEGMENTS
         await running.submit(queue, "work", name, work_id=name, key=name.split("/")[0])
     note("ready")
-    await stop.wait()
+    while not stop.is_set():
+        if running.leads and not led:
+            led = True
+            note("leads")
+        await asyncio.sleep(0.05)
     await running.stop()
 
 asyncio.run(main())
@@ -86,8 +91,9 @@ class Replicas:
 
     def start(self, executor: str, *work: str) -> None:
         """Start a replica that submits this work, and wait until it has."""
+        before = len(self.find("ready", executor))
         self.launch(executor, *work)
-        self.until(lambda: self.find("ready", executor))
+        self.until(lambda: len(self.find("ready", executor)) > before)
 
     def launch(self, executor: str, *work: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", PROGRAM, self.url, str(self.directory / "log"), executor, *work]
@@ -261,6 +267,46 @@ def test_replicas_that_start_at_once_on_an_empty_database(postgres: PostgresServ
         replicas.until(lambda: len(replicas.find("ready")) == 3)
         replicas.until(lambda: len(replicas.find("end")) == 2 * 2 + 3)
         assert replicas.overlaps({}) == []
+
+
+def test_one_leads_until_it_dies_or_resigns(replicas: Replicas) -> None:
+    replicas.start("one")
+    replicas.until(lambda: replicas.find("leads", "one"))
+    replicas.start("two")
+    died = replicas.kill("one")
+    assert not replicas.find("leads", "two")
+    replicas.until(lambda: replicas.find("leads", "two"))
+    assert liveness.TAKEOVER_AFTER - 1 <= replicas.find("leads", "two")[0].at - died <= 10
+    replicas.start("three")
+    replicas.kill("two", signal.SIGTERM)
+    assert replicas.processes["two"].wait(timeout=30) == 0
+    stopped = time.monotonic()
+    replicas.until(lambda: replicas.find("leads", "three"))
+    assert replicas.find("leads", "three")[0].at - stopped <= 3
+    # A leader that is started again under its name need not wait either.
+    replicas.kill("three")
+    replicas.processes["three"].wait()
+    replicas.start("three")
+    replicas.until(lambda: len(replicas.find("leads", "three")) == 2, patience=3)
+
+
+def test_a_server_that_falls_silent_ends_the_replica(postgres: PostgresServer, replicas: Replicas) -> None:
+    replicas.start("one", "a/0/60")
+    replicas.until(lambda: replicas.find("begin"))
+    ((backend,),) = postgres.execute(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'lockstep one' "
+        f"AND datname = '{replicas.url.rpartition('/')[2]}'"
+    )
+    assert isinstance(backend, int)
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        silent = time.monotonic()
+        assert replicas.processes["one"].wait(timeout=30) == 1
+    finally:
+        os.kill(backend, signal.SIGCONT)
+    (lost,) = replicas.find("lost")
+    assert "PostgreSQL has not answered executor 'one'" in lost.argument
+    assert lost.at - silent <= liveness.SILENT_AFTER + 1
 
 
 def test_a_server_that_restarts_costs_nothing(tmp_path: Path) -> None:

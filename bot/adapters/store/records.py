@@ -313,6 +313,9 @@ class Records:
         row = await self._database.run(lambda c: c.execute(select(pipelines)).first())
         return (row.revision, json.loads(row.files)) if row is not None else None
 
+    async def get_pipeline_revision(self) -> str:
+        return await self._database.run(lambda c: c.scalar(select(pipelines.c.revision))) or ""
+
     async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None:
         values = {"found": json.dumps(found), "at": to_number(at)}
         await self._put(discoveries, {"project": project, "warehouse": warehouse}, values)
