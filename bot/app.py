@@ -48,6 +48,7 @@ from bot.web.session import Cookies
 from bot.web.sign_in import SigningIn
 from bot.web.webhooks import Webhooks
 from bot.workflow import engine
+from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
@@ -190,6 +191,7 @@ def join(
         reporter=reporter,
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository),
         outbox=Outbox(store, github, ports.clock),
+        bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
     )
 
 

@@ -9,8 +9,6 @@ from difflib import SequenceMatcher
 from bot.domain.files import Change, File
 from bot.domain.promotion import StepStatus
 from bot.domain.review import Presence, StepReport
-from bot.domain.promotion import StepStatus
-from bot.domain.review import Presence, StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +42,6 @@ def compare_patch(
         else:
             found.extend(_compare_file(path, wanted[path], got[path], origins))
     return tuple(found)
-
-
-def paths_left_open(
-    approved: Sequence[StepReport], now: Sequence[StepReport], checkout: str
-) -> frozenset[str]:
-    """Paths of a checkout that hold an edit which was to be made only under a condition, and was not made.
-
-    What a reviewer saw of such a file was all under that condition, so it cannot be compared.
-    """
-    made = {step.alias for step in now if step.status is not StepStatus.SKIPPED}
-    prefix = "" if checkout in ("", ".") else f"{checkout}/"
-    return frozenset(
-        path.removeprefix(prefix)
-        for step in approved
-        if step.presence is Presence.CONDITIONAL and step.alias not in made
-        for path in step.wrote
-        if path.startswith(prefix)
-    )
 
 
 def paths_left_open(

@@ -225,8 +225,6 @@ def _why_preview_again(seen: Snapshot, promotion: Promotion, pull: PullRequest, 
         return promotion.preview_wanted
     if pull.head != promotion.head:
         return f"the branch was pushed to: its head is {pull.head[:7]}"
-    if pull.base_branch != preview.target.branch:
-        return f"the pull request was retargeted to {pull.base_branch}"
     if seen.steps_changed:
         return "the pipeline's steps changed"
     if seen.base_changed:
@@ -265,14 +263,16 @@ def _plan_merged(seen: Snapshot, merge: CommitId) -> Action:
 
 
 def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
-    closed = [gate for gate in seen.gates if not gate.open]
+    accepted = promotion.digest in promotion.accepted
+    # Who accepts stands in for reviews; a freeze, a window or a wait goes on holding it.
+    closed = [gate for gate in seen.gates if not gate.open and not (accepted and gate.name == "approvals")]
     if promotion.cancel_requested:
         return End(State.ABORTED, "cancelled after the merge; nothing was applied")
     if seen.lost:
         return End(State.ABORTED, describe_revert(promotion, seen.lost))
-    if seen.preview is not None and seen.preview.is_red and promotion.digest not in promotion.accepted:
+    if seen.preview is not None and seen.preview.is_red and not accepted:
         return Wait(promotion.reason)
-    if closed and promotion.digest not in promotion.accepted:
+    if closed:
         until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
         return Wait(f"merged, held: {'; '.join(gate.reason for gate in closed)}", until=until)
     return BeginFulfil(promotion.merge_commit, "the gates are open now")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-from bot.domain.approvals import is_entitled
 from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import select_candidates
 from bot.domain.availability import (
@@ -41,7 +40,7 @@ from bot.domain.commands import (
 )
 from bot.domain.events import AppIdentity, ButtonPressed, Commented, Event
 from bot.domain.freight import Freight
-from bot.domain.model import DEFAULT_COMMANDS, ReviewPolicy, Stage
+from bot.domain.model import Stage
 from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, State
 from bot.payloads import SENDERS
@@ -51,6 +50,7 @@ from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.reporting import Reporter
+from bot.workflow.rights import Rights
 from bot.workflow.stages import StageLooker, held, rolled_back
 
 log = logging.getLogger(__name__)
@@ -212,7 +212,13 @@ class Commands:
     async def _verified_before(self, stage: Stage, named: str) -> Freight:
         project, name = stage.metadata.namespace, stage.metadata.name
         if named:
-            return await self._known(project, named)
+            wanted = await self._known(project, named)
+            known = await self.store.get_freight(project, wanted.name)
+            if known is None or name not in known[1].verified_in:
+                raise Refusal(
+                    f"{wanted.alias} was never verified in {name}, so there is no way back to it; use `/promote`"
+                )
+            return wanted
         record = await self.store.get_stage(project, name)
         present = set(record.history[0].items.values()) if record.history else set()
         for collection in record.history[1:]:
@@ -226,6 +232,7 @@ class Commands:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "apply", stage)
+        await Rights(self.looker.gatherer).check_acceptance(asked, promotion, stage)
         wanted = promotion.stop.digest if promotion.stop is not None else promotion.digest
         if promotion.state not in (State.STOPPED, State.HELD):
             raise Refusal(f"nothing waits for `/apply`: {promotion.reason}")
@@ -330,15 +337,7 @@ class Commands:
 
     async def _allow(self, asked: Asked, command: str, stage: Stage) -> None:
         """Raise Refusal unless the person may; the permission is read from GitHub now."""
-        policy = self.looker.gatherer.configuration.policy(stage)
-        needed = policy.commands.get(command, DEFAULT_COMMANDS.get(command, "write"))
-        standing = await self.looker.gatherer.standing(asked.repository, asked.author.login, policy)
-        allowed = _entries(needed, policy)
-        if not is_entitled(asked.author.login, allowed, standing):
-            shown = ", ".join(allowed) or "write permission"
-            raise Refusal(
-                f"@{asked.author.login} may not do this: `/{command}` on {stage.metadata.name} needs {shown}"
-            )
+        await Rights(self.looker.gatherer).check(asked, command, stage)
 
     def _stage(self, asked: Asked, project: str, name: str) -> Stage:
         configuration = self.looker.gatherer.configuration
@@ -384,10 +383,3 @@ class Commands:
     async def _look(self, stage: Stage) -> None:
         key = f"{stage.metadata.namespace}/{stage.metadata.name}"
         await self.store.request_looks([Look("stage", key, "a command")])
-
-
-def _entries(needed: str, policy: ReviewPolicy) -> tuple[str, ...]:
-    """A command's right as entries of an approval rule."""
-    if needed == "approvers":
-        return policy.approvals.from_
-    return (needed if ":" in needed else f"perm:{needed}",)

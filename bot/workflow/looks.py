@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from bot.domain.files import CommitId
-from bot.domain.github import CheckRun, Conclusion, PullNumber, PullRequest, Repository
+from bot.domain.github import PullNumber, PullRequest, Repository
 from bot.domain.problems import Severity
 from bot.domain.promotion import PromotionId
 from bot.ports import Clock, DueLook, Event, GitHub, Look, Store, TerminalError, TransientError
 from bot.workflow import engine
+from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
@@ -51,6 +52,7 @@ class Looks:
     reporter: Reporter
     intake: Intake
     outbox: Outbox
+    bystanders: Bystanders
     pause: float = 0.1
     nudged: asyncio.Event = field(default_factory=asyncio.Event)
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -240,7 +242,7 @@ class Looks:
         """Somebody else's pull request: the required check must conclude there too."""
         pull = await self.github.get_pull_request(repository, number)
         if pull.open and not pull.head_branch.startswith("lockstep/"):
-            await self._pass(pull)
+            await self._judge(pull)
 
     async def _look_at_head(self, repository: Repository, head: CommitId) -> None:
         for pull in await self.github.find_pull_requests_of(repository, head):
@@ -249,8 +251,8 @@ class Looks:
             if promotion is not None and not promotion.state.ended:
                 look = Look("stage", f"{promotion.project}/{promotion.stage}", "its check was asked for")
                 await self.store.request_looks([look])
-            elif not pull.head_branch.startswith("lockstep/"):
-                await self._pass(pull)
+            elif pull.open and pull.head == head and not pull.head_branch.startswith("lockstep/"):
+                await self._judge(pull)
 
     async def _look_at_group(self, repository: Repository, number: PullNumber, head: CommitId) -> None:
         """A merge queue asks about the commit that a pull request would become."""
@@ -258,24 +260,19 @@ class Looks:
         unfinished = promotion is not None and not promotion.state.ended
         stage = self.configuration.stage(promotion.project, promotion.stage) if promotion else None
         if stage is None or not unfinished:
-            await self._pass_commit(repository, head, f"pull/{number}")
+            pull = await self.github.get_pull_request(repository, number)
+            await self.reporter.post_check(repository, await self.bystanders.judge(pull, head))
             return
         seen = await self.stages.gatherer.gather(stage)
         await self.reporter.post_check(repository, await judge_group(self.stages.gatherer.git, seen, head))
 
-    async def _pass(self, pull: PullRequest) -> None:
-        await self._pass_commit(pull.repository, pull.head, f"pull/{pull.number}")
-
-    async def _pass_commit(self, repository: Repository, head: CommitId, name: str) -> None:
-        check = CheckRun(
-            name="lockstep",
-            head=head,
-            title="Touches no promotion",
-            summary="This pull request is none of Lockstep's promotions, so there is nothing to approve here.",
-            conclusion=Conclusion.SUCCESS,
-            external_id=name,
-        )
-        await self.reporter.post_check(repository, check)
+    async def _judge(self, pull: PullRequest) -> None:
+        """Post the check of a person's pull request, unless its head is that of a promotion, which has its own."""
+        look = await self.bystanders.find_promotion_at(pull)
+        if look is not None:
+            await self.store.request_looks([look])
+            return
+        await self.reporter.post_check(pull.repository, await self.bystanders.judge(pull, pull.head))
 
     async def _tell(self, kind: str, key: str, message: str) -> None:
         """Put a failed look into the timeline, where people look for reasons."""

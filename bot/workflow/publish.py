@@ -23,6 +23,14 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """The promotion branch as a preview found it: its tip, and whether people's commits are part of the preview."""
+
+    tip: CommitId | None
+    people: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Publisher:
     """Writes promotion branches and opens pull requests. `author` is the bot's name and e-mail."""
 
@@ -31,17 +39,23 @@ class Publisher:
     author: tuple[str, str]
 
     async def publish_branch(
-        self, promotion: Promotion, preview: Preview, people: tuple[CommitId, ...], marker: str
+        self, promotion: Promotion, preview: Preview, found: Branch, marker: str
     ) -> Promotion:
         """Make the branch's head carry the preview's digest; the answer knows head, heads and our commits.
 
         A branch with only our commits is built anew on the base. People's commits are never overwritten: the digest
-        then goes into an empty commit on top of theirs.
+        then goes into an empty commit on top of theirs. Raises TransientError if the branch is no longer where the
+        preview found it: the digest would then stand on commits that it does not speak of.
         """
         url = preview.target.url
         await self.git.fetch(url)
         tip = await self.git.resolve(url, f"refs/heads/{promotion.branch}")
-        if people and tip is not None:
+        if promotion.pull is not None and tip != found.tip:
+            raise TransientError(
+                f"{promotion.branch} was pushed to while its preview was made; it is previewed again",
+                retry_after=0.0,
+            )
+        if found.people and tip is not None:
             return await self._on_top(promotion, preview, tip, marker)
         if tip is not None and tip == promotion.head and promotion.digest == preview.digest:
             return promotion

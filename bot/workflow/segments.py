@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bot.domain.availability import enter_stage, leave_stage, verify_in_stage
-from bot.domain.files import CommitId
 from bot.domain.freight import FreightStatus
 from bot.domain.history import next_collection, record_collection
 from bot.domain.model import ReviewPolicy, Stage
@@ -38,7 +37,7 @@ from bot.workflow.fulfil import Fulfiller, Task
 from bot.workflow.merges import find_lost_change
 from bot.workflow.outcomes import Finished, Stopped, Waiting
 from bot.workflow.preview import Base, Previewer
-from bot.workflow.publish import Publisher, Texts
+from bot.workflow.publish import Branch, Publisher, Texts
 from bot.workflow.reporting import Reporter
 from bot.workflow.snapshots import Gatherer
 
@@ -123,16 +122,17 @@ class Worker:
     async def _preview(self, promotion: Promotion, stage: Stage | None) -> Promotion:
         promotion = self._with_newest_steps(promotion, stage)
         policy = self.configuration.policy(stage) if stage is not None else ReviewPolicy()
-        base = await self._branch_base(promotion)
+        found = await self._branch(promotion)
+        base = await self._branch_base(promotion, found)
         if isinstance(base, Conflicted):
-            return await self._conflicted(promotion, base)
+            return await self._conflicted(promotion, base, found)
         preview = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if not await self._is_awaited(promotion):
             return replace(promotion, wake_at=None, reason="its pull request is no longer open")
         number = promotion.preview + 1
         await self.store.save_preview(promotion.id, number, preview)
         promotion = replace(promotion, preview=number, wake_at=None)
-        return await self._publish(promotion, policy, preview, base)
+        return await self._publish(promotion, policy, preview, replace(found, people=base is not None))
 
     async def _is_awaited(self, promotion: Promotion) -> bool:
         """Whether a new preview has readers: a pull request merged meanwhile is bound to the preview before it."""
@@ -142,7 +142,7 @@ class Worker:
         return (await self.github.get_pull_request(repository, promotion.pull)).open
 
     async def _publish(
-        self, promotion: Promotion, policy: ReviewPolicy, preview: Preview, base: Base | None
+        self, promotion: Promotion, policy: ReviewPolicy, preview: Preview, found: Branch
     ) -> Promotion:
         """Bring the preview before people, or go on where there is nobody to ask."""
         red = _first_problem(preview)
@@ -152,12 +152,11 @@ class Worker:
             ready = replace(promotion, state=State.FULFILLING, target=preview.target, digest=preview.digest)
             return replace(ready, reason="nothing to review", base=preview.base)
         if red is not None and red.prepared:
-            return await self._on_head(promotion, preview, red.message)
-        people = await self._people(promotion) if base is not None else ()
+            return await self._on_head(promotion, preview, red.message, found)
         marker = self.reporter.marker(replace(promotion, digest=preview.digest))
         before = promotion
         promotion = await self.publisher.publish_branch(
-            promotion, preview, people, self.reporter.trailer(marker)
+            promotion, preview, found, self.reporter.trailer(marker)
         )
         view = await self.reporter.view(
             promotion, preview, "", _blank(promotion, policy, preview, self.clock)
@@ -182,7 +181,7 @@ class Worker:
                 await self.reporter.post_check(repository, render_refused_check(promotion, preview, page))
         return replace(promotion, state=State.QUEUED, reason=red.message, target=preview.target)
 
-    async def _conflicted(self, promotion: Promotion, conflict: Conflicted) -> Promotion:
+    async def _conflicted(self, promotion: Promotion, conflict: Conflicted, found: Branch) -> Promotion:
         """The branch cannot be merged: the last preview stays, red, until somebody resolves it."""
         previous = await self.store.get_preview(promotion.id, promotion.preview)
         if previous is None:
@@ -194,27 +193,31 @@ class Worker:
         await self.store.save_preview(
             promotion.id, number, replace(previous, held=why, made_at=self.clock.now())
         )
-        return await self._on_head(replace(promotion, preview=number, wake_at=None), previous, why)
+        return await self._on_head(replace(promotion, preview=number, wake_at=None), previous, why, found)
 
-    async def _on_head(self, promotion: Promotion, preview: Preview, reason: str) -> Promotion:
-        """Nothing is written to the branch, but its present head is what the red preview speaks of."""
-        head = await self.git.resolve(preview.target.url, f"refs/heads/{promotion.branch}")
+    async def _on_head(self, promotion: Promotion, preview: Preview, reason: str, found: Branch) -> Promotion:
+        """Nothing is written to the branch, but the head that was found is what the red preview speaks of."""
         return replace(
-            promotion, state=State.REVIEW, reason=reason, head=head, heads=(), digest=preview.digest
+            promotion, state=State.REVIEW, reason=reason, head=found.tip, heads=(), digest=preview.digest
         )
 
-    async def _branch_base(self, promotion: Promotion) -> Base | Conflicted | None:
-        """What the preview stands on where people's commits are on the branch: the merge of it into the base."""
+    async def _branch(self, promotion: Promotion) -> Branch:
+        """Where the promotion branch is before the preview is made, and whether people's commits are on it."""
         if promotion.pull is None or promotion.target is None:
-            return None
+            return Branch(None)
+        await self.git.fetch(promotion.target.url)
+        tip = await self.git.resolve(promotion.target.url, f"refs/heads/{promotion.branch}")
+        return Branch(tip, tip is not None and bool(await self.gatherer.people_below(promotion, tip)))
+
+    async def _branch_base(self, promotion: Promotion, found: Branch) -> Base | Conflicted | None:
+        """What the preview stands on where people's commits are on the branch: the merge of it into the base."""
         previous = await self.store.get_preview(promotion.id, promotion.preview)
-        people = await self._people(promotion)
-        if not people or previous is None:
+        head = found.tip
+        if not found.people or head is None or previous is None or promotion.target is None:
             return None
         url, branch = promotion.target.url, promotion.target.branch
         tip = await self.git.resolve(url, f"refs/heads/{branch}")
-        head = await self.git.resolve(url, f"refs/heads/{promotion.branch}")
-        if tip is None or head is None:
+        if tip is None:
             return None
         merged = await self.git.merge_trees(url, tip, head)
         if isinstance(merged, Conflicted):
@@ -222,16 +225,6 @@ class Worker:
         signature = Signature("lockstep", "lockstep@localhost", promotion.created_at)
         commit = await self.git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
         return Base(Place(previous.target, previous.checkout), tip, commit)
-
-    async def _people(self, promotion: Promotion) -> tuple[CommitId, ...]:
-        if promotion.pull is None or promotion.target is None:
-            return ()
-        repository = self.github.repository_of(promotion.target.url)
-        if repository is None:
-            return ()
-        await self.git.fetch(promotion.target.url)
-        pull = await self.github.get_pull_request(repository, promotion.pull)
-        return await self.gatherer.people_commits(promotion, pull)
 
     def _with_newest_steps(self, promotion: Promotion, stage: Stage | None) -> Promotion:
         """Before the merge the pipeline's newest steps and vars count."""
@@ -293,10 +286,13 @@ class Worker:
         merged = await self.git.list_files(url, merge)
         expected = await self.git.list_files(url, preview.tree)
         changed = sorted(path for path in preview.touched if merged.get(path) != expected.get(path))
-        if not changed:
+        pull = await self.gatherer.find_pull(promotion)
+        # Of a head that was pushed after the preview nobody has approved anything, whichever paths it touches.
+        known = pull is not None and pull.head in promotion.heads
+        if known and not changed:
             return preview
         commit = await self.git.read_commit(url, merge)
-        base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge, reviewed=True)
+        base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge, reviewed=known)
         again = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if again.digest == preview.digest:
             return again
@@ -304,7 +300,7 @@ class Worker:
         await self.store.save_preview(promotion.id, number, again)
         if again.digest in promotion.accepted:
             return again
-        names = ", ".join(changed[:3])
+        names = ", ".join(changed[:3]) or "commits that were pushed after the preview"
         stop = Stop(f"the merge differs from what was approved in {names}", again.digest, tuple(changed))
         return replace(promotion, preview=number, state=State.STOPPED, stop=stop, reason=stop.reason)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ from bot.domain.availability import (
 )
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName
-from bot.domain.github import PullRequest, Repository
+from bot.domain.github import PullRequest, Repository, User
 from bot.domain.model import Approvals, ProjectConfig, ReviewPolicy, Stage, Step
 from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion, State, StepStatus
@@ -74,7 +74,7 @@ class Gatherer:
             return seen
         # In this order: a base that moved by the merge of this pull request is then never seen with it still open.
         base_changed = await self._base_changed(promotion, preview)
-        pull = await self._pull(promotion)
+        pull = await self.find_pull(promotion)
         people = await self.people_commits(promotion, pull) if pull is not None else ()
         tally = await self.tally(seen.policy, promotion, preview, pull)
         # And this last: a freeze or hold that was there before the merge is then never missed after it.
@@ -105,7 +105,8 @@ class Gatherer:
             Gate("window", state.is_open, state.reason or "promotions are allowed now", state.changes_at),
         )
 
-    async def _pull(self, promotion: Promotion) -> PullRequest | None:
+    async def find_pull(self, promotion: Promotion) -> PullRequest | None:
+        """The pull request of a Promotion as it is now, None if it has none."""
         if promotion.pull is None or promotion.target is None:
             return None
         repository = self.github.repository_of(promotion.target.url)
@@ -117,12 +118,16 @@ class Gatherer:
         """Commits of the branch that the App did not make, newest first."""
         if promotion.target is None or promotion.base is None or pull.merged or not pull.open:
             return ()
-        if pull.head in promotion.own_commits:
+        await self.git.fetch(promotion.target.url, f"refs/pull/{pull.number}/head")
+        return await self.people_below(promotion, pull.head)
+
+    async def people_below(self, promotion: Promotion, head: CommitId) -> tuple[CommitId, ...]:
+        """Commits below a head in the mirror that the App did not make: its own may stand on top of people's."""
+        if promotion.target is None or promotion.base is None:
             return ()
         url = promotion.target.url
-        await self.git.fetch(url, f"refs/pull/{pull.number}/head")
         tip = await self.git.resolve(url, f"refs/heads/{promotion.target.branch}")
-        commits = await self.git.log(url, tip or promotion.base, pull.head)
+        commits = await self.git.log(url, tip or promotion.base, head)
         return tuple(c.id for c in commits if c.id not in promotion.own_commits)
 
     async def tally(
@@ -133,23 +138,26 @@ class Gatherer:
         if pull is None:
             return Tally(count=0, needed=0, by_policy=policy.metadata.name)
         reviews = await self.github.list_reviews(pull.repository, pull.number)
-        excluded = await self._excluded(policy, promotion, pull)
+        excluded = await self.excluded(policy, promotion, pull, [r.user for r in reviews])
         logins = sorted({r.user.login for r in reviews})
         standings = {login.lower(): await self.standing(pull.repository, login, policy) for login in logins}
         tally = count_approvals(reviews, promotion.heads, policy.approvals, excluded, standings)
         by_policy = policy.metadata.name if policy.auto_merge and needed == 0 else ""
         return replace(tally, needed=needed, destroy_needed=on_destroy, by_policy=by_policy)
 
-    async def _excluded(
-        self, policy: ReviewPolicy, promotion: Promotion, pull: PullRequest
+    async def excluded(
+        self, policy: ReviewPolicy, promotion: Promotion, pull: PullRequest, people: Iterable[User]
     ) -> Mapping[str, str]:
+        """Logins, in lower case, whose approval never counts, each with the reason; `people` are who may be meant."""
         excluded: dict[str, str] = {}
         authors = await self.github.list_commit_authors(pull.repository, pull.number)
         for commit, logins in authors.items():
             if commit not in promotion.own_commits:
                 excluded |= {login.lower(): f"wrote the commit {commit[:7]}" for login in logins}
         if not policy.approvals.requester and promotion.actor_id:
-            excluded[promotion.actor.lower()] = "asked for this promotion"
+            # By the id as well, since somebody may have taken another login meanwhile.
+            names = [promotion.actor, *(p.login for p in people if p.id == promotion.actor_id)]
+            excluded |= {name.lower(): "asked for this promotion" for name in names}
         return excluded
 
     async def standing(self, repository: Repository, login: str, policy: ReviewPolicy) -> Standing:
@@ -321,6 +329,9 @@ def _gates(
         gates.append(Gate("hold", False, f"on hold: {hold.reason or 'somebody promoted other Freight'}"))
     if pull is not None:
         gates.append(_approval_gate(tally))
+        if pull.base_branch != preview.target.branch:
+            where = f"the pull request goes to {pull.base_branch} instead of {preview.target.branch}"
+            gates.append(Gate("target", False, where))
         if pull.mergeable is False and pull.open:
             gates.append(Gate("conflict", False, f"the branch conflicts with {pull.base_branch}"))
         if pull.draft and pull.open:

@@ -32,6 +32,7 @@ from tests.domain import reviews as b
 
 MERGE = CommitId("f" * 40)
 CLOSED = Gate("approvals", False, "0 of 1 approvals")
+FROZEN = Gate("freeze", False, "frozen: incident")
 NEWER = b.freight("d", "swift-heron", discovered_at=b.NOW + timedelta(minutes=5))
 AUTO = ReviewPolicy(auto_merge=True)
 RED = b.preview(problems=(Problem("yaml-update", "env.LAMBDA_URL was not found"),))
@@ -84,7 +85,6 @@ def waiting_preview() -> object:
         pytest.param(b.reviewed(pull=None), MakePreview, id="its pull request is not to be found"),
         pytest.param(b.reviewed(pull=b.pull(open=False, closed_by="uma")), End, id="closed without a merge"),
         pytest.param(b.reviewed(pull=b.pull(head=MERGE)), MakePreview, id="somebody pushed"),
-        pytest.param(b.reviewed(pull=b.pull(base_branch="next")), MakePreview, id="retargeted"),
         pytest.param(
             b.reviewed(base_changed=("tf/main.tf",)), MakePreview, id="the base changed a touched path"
         ),
@@ -122,6 +122,20 @@ def waiting_preview() -> object:
             b.reviewed(pull=b.pull(open=False, merged=True, merge_commit=MERGE), preview=RED),
             Hold,
             id="merged while red",
+        ),
+        pytest.param(
+            b.reviewed(
+                promotion=b.in_review(state=State.HELD, merge_commit=MERGE, accepted=("d1",)), gates=(FROZEN,)
+            ),
+            Wait,
+            id="merged, accepted by an approver, but frozen",
+        ),
+        pytest.param(
+            b.reviewed(
+                promotion=b.in_review(state=State.HELD, merge_commit=MERGE, accepted=("d1",)), gates=(CLOSED,)
+            ),
+            BeginFulfil,
+            id="merged without approvals, accepted by an approver",
         ),
         pytest.param(
             b.reviewed(promotion=b.in_review(state=State.HELD, merge_commit=MERGE)),
