@@ -24,7 +24,9 @@ from bot.web.session import Cookies
 from bot.web.sign_in import SigningIn
 
 _BUSY, _CALM = 2, 10
-"""Seconds after which an open page asks again while work is under way, and else."""
+"""Seconds after which an open page asks again while a promotion is under way, and else."""
+_RELOAD = 30
+"""Seconds after which a page without scripts is loaded anew while it waits for people, who may be reading it."""
 _LONGEST_ID = 300
 
 
@@ -58,12 +60,13 @@ class Dashboard:
             ]
         except TransientError as error:
             return self._unavailable(error)
-        every = _BUSY if any(project.busy for project in projects) else _CALM
+        every = _BUSY if any(project.open for project in projects) else _CALM
         return self.renderer.page(
             "overview.html",
             user=user,
             projects=projects,
             every=every,
+            reload=_BUSY if any(project.busy for project in projects) else _RELOAD,
             revision=self.reading.configuration.pipeline.revision,
             broken=self._is_broken(),
             pull_of=self.reading.pull_of,
@@ -98,9 +101,15 @@ class Dashboard:
             page = show_promotion(await self.reading.promotion(promotion))
         except TransientError as error:
             return self._unavailable(error)
-        every = 0 if promotion.state.ended else _BUSY if page.busy else _CALM
-        live = "live" in request.query_params
-        return self.renderer.page("promotion.html", user=user, page=page, every=every, live=live)
+        ended = promotion.state.ended
+        return self.renderer.page(
+            "promotion.html",
+            user=user,
+            page=page,
+            every=0 if ended else _BUSY,
+            reload=0 if ended else _BUSY if page.busy else _RELOAD,
+            live="live" in request.query_params,
+        )
 
     def _ask(self, request: Request, path: str) -> Response:
         if "live" in request.query_params:

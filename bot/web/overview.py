@@ -83,13 +83,14 @@ class FreightRow:
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:
-    """One project as somebody may see it. `busy` tells that work is under way right now."""
+    """One project as somebody may see it. `open` tells that a promotion is, `busy` that work is under way right now."""
 
     name: str
     columns: tuple[tuple[StageCard, ...], ...]
     freight: tuple[FreightRow, ...]
     events: tuple[Event, ...]
     hidden: int
+    open: bool
     busy: bool
 
 
@@ -109,6 +110,7 @@ def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
         freight=tuple(_freight_row(known, visible) for known in newest[:MOST_FREIGHT]),
         events=tuple(events[:MOST_EVENTS]),
         hidden=len(facts.stages) - len(shown),
+        open=any(c.promotion is not None for c in cards),
         busy=any(c.promotion is not None and _is_busy(c.promotion) for c in cards),
     )
 

@@ -93,6 +93,15 @@ class GateRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewRow:
+    """One reviewer: whether the review counts, and why (not)."""
+
+    login: str
+    counted: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepRow:
     """One step: colour, state, how long it took, what it said; the masked log if it went wrong."""
 
@@ -128,6 +137,7 @@ class PromotionPage:
     versions: tuple[VersionRow, ...]
     current_alias: str
     gates: tuple[GateRow, ...]
+    reviews: tuple[ReviewRow, ...]
     gates_problem: str
     steps: tuple[StepRow, ...]
     problems: tuple[tuple[str, str, str], ...]
@@ -160,6 +170,7 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         versions=_versions(facts.current, promotion.freight),
         current_alias=facts.current.alias if facts.current is not None else "",
         gates=_gates(facts.view),
+        reviews=_reviews(facts.view),
         gates_problem=facts.gates_problem,
         steps=tuple(_step_rows(facts)),
         problems=_problems(preview) if not promotion.state.ended or not facts.runs else (),
@@ -205,6 +216,11 @@ def _gates(view: PromotionView | None) -> tuple[GateRow, ...]:
 def _gate(gate: Gate, view: PromotionView) -> GateRow:
     opens = gate.opens_at if not gate.open else None
     return GateRow(gate_name(gate), gate.open, gate_state(gate, view), opens)
+
+
+def _reviews(view: PromotionView | None) -> tuple[ReviewRow, ...]:
+    verdicts = view.tally.verdicts if view is not None and view.tally is not None else ()
+    return tuple(ReviewRow(v.login, v.counted, v.reason) for v in verdicts)
 
 
 # -- steps -----------------------------------------------------------------------------------------------------

@@ -168,6 +168,12 @@ def test_gates_tell_what_they_wait_for() -> None:
     ]
 
 
+def test_reviews_tell_whether_they_count() -> None:
+    found = page(view=views.view(tally=views.EXCLUDED)).reviews
+    assert [(review.login, review.counted) for review in found[:2]] == [("dana", True), ("olivia", False)]
+    assert found[1].reason == "asked for this promotion"
+
+
 def test_steps_before_the_merge_are_prepared_and_the_others_come_later() -> None:
     states = [step.state for step in page().steps]
     assert states == ["prepared"] * 2 + ["after the merge"] * 6
