@@ -21,7 +21,12 @@ _BODY_CAP = 2 * 1024 * 1024
 
 _MOST_REDIRECTS = 10
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
-_METADATA = frozenset({ipaddress.ip_address("fd00:ec2::254")})
+_METADATA = frozenset(
+    ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192")
+)
+"""Metadata services outside of the link-local range: AWS by IPv6, Alibaba Cloud, Oracle Cloud."""
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+"""Addresses by which a network with NAT64 reaches IPv4 (RFC 6052); the last 32 bits are the IPv4 address."""
 _PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -213,7 +218,9 @@ def _is_refused(text: str) -> bool:
         return False
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
-        if inner is not None and inner.is_link_local:
+        if address in _TRANSLATED:
+            inner = ipaddress.IPv4Address(address.packed[-4:])
+        if inner is not None and (inner.is_link_local or inner in _METADATA):
             return True
     return address.is_link_local or address in _METADATA
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from bot.domain.codec import CodecError, decode, encode
 from bot.domain.freight import Freight
 
-_PATTERN = re.compile(r"<!-- lockstep-marker (\{.*?\}) ([0-9a-f]{64}) -->", re.DOTALL)
+# Angle brackets are escaped inside, so that a text of many beginnings is still read in one go.
+_PATTERN = re.compile(r"<!-- lockstep-marker (\{[^<>]*\}) ([0-9a-f]{64}) -->")
 
 
 @dataclass(frozen=True, slots=True)

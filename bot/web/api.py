@@ -26,7 +26,7 @@ class Api:
         if not self.token or not hmac.compare_digest(given.encode(), self.token.encode()):
             return JSONResponse({"message": "the token is wrong or missing"}, status_code=401)
         after = request.query_params.get("after", "0")
-        if not after.isdigit() or len(after) > 18:
+        if not after.isdecimal() or len(after) > 18:
             return JSONResponse({"message": "after must be a whole number"}, status_code=400)
         found = await self.store.list_events(after=int(after), limit=_MOST)
         shown = [

@@ -71,7 +71,8 @@ class Webhooks:
 async def read_body(request: Request, cap: int) -> bytes | None:
     """The raw body, None if it is larger than the cap (it is not read to its end then)."""
     declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > cap:
+    # A superscript digit is a digit too, and no number.
+    if not declared.isdecimal() or int(declared) > cap:
         return None
     chunks: list[bytes] = []
     size = 0

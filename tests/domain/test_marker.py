@@ -38,3 +38,8 @@ def test_one_signed_with_another_key_is_not_believed() -> None:
 def test_a_forged_one_before_ours_does_not_hide_ours() -> None:
     block = render_marker(MARKER, keyed)
     assert read_marker(block.replace('"dev"', '"prod"') + "\n" + block, keyed) == MARKER
+
+
+def test_a_body_of_many_beginnings_is_read_in_one_go() -> None:
+    block = render_marker(MARKER, keyed)
+    assert read_marker("<!-- lockstep-marker {" * 30_000 + block, keyed) == MARKER

@@ -116,6 +116,12 @@ async def test_a_body_over_the_cap_is_refused_unread(client: httpx.AsyncClient, 
     assert not await store.list_pending_deliveries()
 
 
+async def test_a_length_that_is_no_number_is_refused(client: httpx.AsyncClient) -> None:
+    sent = [(b"content-length", b"\xb2"), (b"content-type", b"application/json")]
+    answer = await client.post("/hooks/github", content=b"{}", headers=sent)
+    assert answer.status_code == 413
+
+
 async def test_the_same_delivery_twice_is_kept_once(client: httpx.AsyncClient, store: DatabaseStore) -> None:
     answers = await asyncio.gather(
         *(client.post("/hooks/github", content=BODY, headers=headers()) for _ in range(5))
