@@ -113,49 +113,44 @@ async def open_site(directory: Path, url: str = "http://bot.example") -> AsyncIt
     await github.start()
     try:
         credentials = _set_up(github, f"{url}/sign-in/callback")
-        settings = GitHubSettings(
-            credentials.app_id,
-            credentials.private_key_pem,
-            f"{listener.url}/api/v3/",
-            f"{listener.url}/",
-        )
-        clock = Hands(datetime.now(UTC))
-        vault = KeyFileVault(directory / "vault.key")
-        store = open_store(f"sqlite:///{directory / 'lockstep.db'}", vault)
-        async with GitHubApp(settings, clock) as app, HttpClient() as http:
-            configuration = Configuration(DirectorySource(_ROOT / "config"), store, load)
-            await configuration.start()
-            git = GitMirror(directory / "mirrors", app.token_for)
-            cookies = Cookies(vault, clock, secure=url.startswith("https://"))
-            renderer = Renderer("")
-            client = OAuthClient(
-                credentials.client_id,
-                credentials.client_secret,
-                f"{url}/sign-in/callback",
-                settings.api_url,
-                settings.web_url,
-            )
-            reading = Reading(
-                store,
-                app,
-                clock,
-                configuration,
-                Gatherer(store, git, app, clock, configuration),
-                Repository("acme", "operations"),
-            )
-            dashboard = Dashboard(
-                reading,
+        async with _open_pages(directory, url, listener.url, credentials) as (store, clock, dashboard):
+            pages = make_site_app(store, dashboard)
+            yield Site(url, pages, github, listener.url, store, clock, credentials, dashboard)
+    finally:
+        await github.stop()
+        await listener.stop()
+
+
+@asynccontextmanager
+async def _open_pages(
+    directory: Path, url: str, github_url: str, credentials: AppCredentials
+) -> AsyncIterator[tuple[DatabaseStore, Hands, Dashboard]]:
+    """The pages over real adapters; the clock alone is turned by hand."""
+    api, web, key = f"{github_url}/api/v3/", f"{github_url}/", credentials.private_key_pem
+    clock, vault = Hands(datetime.now(UTC)), KeyFileVault(directory / "vault.key")
+    store = open_store(f"sqlite:///{directory / 'lockstep.db'}", vault)
+    settings = GitHubSettings(credentials.app_id, key, api, web)
+    async with GitHubApp(settings, clock) as app, HttpClient() as http:
+        configuration = Configuration(DirectorySource(_ROOT / "config"), store, load)
+        await configuration.start()
+        git = GitMirror(directory / "mirrors", app.token_for)
+        gatherer = Gatherer(store, git, app, clock, configuration)
+        cookies = Cookies(vault, clock, secure=url.startswith("https://"))
+        renderer = Renderer("")
+        callback = f"{url}/sign-in/callback"
+        client = OAuthClient(credentials.client_id, credentials.client_secret, callback, api, web)
+        yield (
+            store,
+            clock,
+            Dashboard(
+                Reading(store, app, clock, configuration, gatherer, Repository("acme", "operations")),
                 Access(app, clock),
                 cookies,
                 SigningIn(GitHubSignIn(client, http), cookies, renderer, ""),
                 renderer,
-            )
-            pages = make_site_app(store, dashboard)
-            yield Site(url, pages, github, listener.url, store, clock, credentials, dashboard)
-        store.close()
-    finally:
-        await github.stop()
-        await listener.stop()
+            ),
+        )
+    store.close()
 
 
 def make_site_app(store: DatabaseStore, dashboard: Dashboard | None) -> Starlette:
