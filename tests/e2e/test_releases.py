@@ -208,10 +208,25 @@ async def test_the_same_artifacts_again_change_nothing(released: Road) -> None:
     road = released
     before, events = await claims.look_before(road), await road.last_event()
     digest = road.sandbox.registry.tags("otel-app")["1.0.0"]
-    # The registry tells of a push of what is there already, as a rebuilt pipeline does.
-    road.sandbox.registry.publish("scratch", "1.0.0")
+    # The registry tells of a push of what is there already, as a pipeline that runs once more makes it.
+    manifest = f"http://{road.sandbox.registry_host}/v2/otel-app/manifests/1.0.0"
+    accepted = (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+    )
+    known = await road.client.get(manifest, headers={"Accept": ", ".join(accepted)})
+    kind = known.headers["content-type"]
+    again = await road.client.put(manifest, content=known.content, headers={"Content-Type": kind})
+    assert again.status_code == 201
+    asked = road.sandbox.registry.counts().get("GET tags", 0)
     await road.publish(otel="1.0.0-rc.1")
-    await road.wait_until_quiet()
+    await road.sandbox.registry.drain()
+
+    async def looked() -> bool:
+        return road.sandbox.registry.counts().get("GET tags", 0) > asked
+
+    await road.until("the Warehouse to be looked at", looked)
+    await road.wait_until_quiet(2.0)
     assert road.sandbox.registry.tags("otel-app")["1.0.0"] == digest
     assert await road.requests_of_bot(before.requests) == []
     assert [e.message for e in await road.events(after=events) if e.stage == "dev"] == []
