@@ -8,7 +8,7 @@ from bot.sandbox.github.records import PullRequest
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import TAG, C, P, S, Seed, commit, values
 from tests.e2e.road import Road
-from tests.e2e.talk import enqueue, let_merges_queue
+from tests.e2e.talk import enqueue, let_merges_queue, say
 
 pytestmark = pytest.mark.e2e
 
@@ -237,6 +237,12 @@ async def test_a_merge_by_an_admin_while_red_waits_for_apply(released: Road) -> 
     await road.wait_until_quiet()
     assert str(road.operation()["syncResult"]["revision"]) != await road.tip()
     assert road.live()[0] == ["1.0.0"]
+    text = "\n".join(comment.body for comment in road.comments(pull.number, "outcome"))
+    digest = text.partition("/apply ")[2][:16]
+    assert "may not" in await say(road, pull.number, f"/apply {digest}", "uma", answer="-1")
+    await say(road, pull.number, f"/apply {digest}", "olivia")
+    await road.wait_for_success(after=after)
+    assert str(road.operation()["syncResult"]["revision"]) == await road.tip()
 
 
 async def test_automatic_merges_leave_replacements_to_a_person(start_road: StartRoad) -> None:
