@@ -105,6 +105,8 @@ class Promotion:
     """Heads that carry the digest in force: an approval of any of them counts."""
     own_commits: tuple[CommitId, ...] = ()
     """Commits of the promotion branch that the App made; all others are people's."""
+    pushers: tuple[int, ...] = ()
+    """Account ids of people who pushed to the branch: what a commit says of its author, anybody can write."""
     base: CommitId | None = None
     digest: str = ""
     policy_revision: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.domain.events import (
@@ -24,14 +24,16 @@ from bot.domain.events import (
 )
 from bot.domain.github import PullNumber, Repository
 from bot.domain.model import ImageSubscription, Pipeline
+from bot.domain.promotion import Promotion
 from bot.domain.selection import accepts_image_tag
 from bot.domain.urls import normalize_image_url
 from bot.payloads import SENDERS, PayloadProblem
 from bot.payloads import Delivery as Payload
-from bot.ports import Delivery, GitHub, Look, Store
+from bot.ports import Delivery, GitHub, Look, Store, TransientError
 
 log = logging.getLogger(__name__)
 
+_TRIES = 10
 _GROUP = re.compile(r"/pr-(\d+)-[0-9a-f]+$")
 
 
@@ -100,10 +102,25 @@ class Intake:
         for promotion in await self.store.list_unfinished_promotions():
             target = promotion.target
             if target is not None and self.github.repository_of(target.url) == event.repository:
+                await self._note_pusher(promotion, event)
                 looks.append(
                     Look("stage", f"{promotion.project}/{promotion.stage}", f"{event.ref} was pushed")
                 )
         return looks
+
+    async def _note_pusher(self, promotion: Promotion, event: Pushed) -> None:
+        """Remember who pushed to a promotion branch: their approval of what is there does not count."""
+        if event.ref != f"refs/heads/{promotion.branch}" or event.after is None or event.sender.bot:
+            return
+        for _ in range(_TRIES):
+            if event.sender.id in promotion.pushers:
+                return
+            noted = replace(promotion, pushers=(*promotion.pushers, event.sender.id))
+            newest = await self.store.get_promotion(promotion.id)
+            if await self.store.save_promotion(noted, expected=promotion) or newest is None:
+                return
+            promotion = newest
+        raise TransientError(f"{promotion.id} changes too fast to note who pushed to its branch")
 
     async def _of_pull(self, repository: Repository, number: PullNumber, reason: str) -> list[Look]:
         promotion = await self.store.find_promotion_by_pull(self.github.clone_url(repository), number)

@@ -67,6 +67,7 @@ class Publisher:
             head=chain[-1],
             heads=(chain[-1],),
             own_commits=tuple(chain),
+            pushers=(),
             base=preview.base,
             digest=preview.digest,
             preview=promotion.preview,

@@ -103,6 +103,7 @@ class Worker:
                 cancel_requested=newest.cancel_requested,
                 accepted=newest.accepted,
                 preview_wanted=newest.preview_wanted,
+                pushers=tuple(dict.fromkeys((*after.pushers, *newest.pushers))),
             )
             expected = newest
         await self._event(after, after.state.value.lower(), after.reason)

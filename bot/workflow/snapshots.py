@@ -154,6 +154,7 @@ class Gatherer:
         for commit, logins in authors.items():
             if commit not in promotion.own_commits:
                 excluded |= {login.lower(): f"wrote the commit {commit[:7]}" for login in logins}
+        excluded |= {p.login.lower(): "pushed to the branch" for p in people if p.id in promotion.pushers}
         if not policy.approvals.requester and promotion.actor_id:
             # By the id as well, since somebody may have taken another login meanwhile.
             names = [promotion.actor, *(p.login for p in people if p.id == promotion.actor_id)]

@@ -6,13 +6,24 @@ import asyncio
 
 import pytest
 
+from bot.sandbox.github import pushes
+from bot.sandbox.github.auth import person
+from bot.sandbox.github.git import RefChange
 from bot.sandbox.github.pulls import NewPull
 from bot.sandbox.github.records import CheckRun, PullRequest
+from bot.sandbox.github.signing import person_of
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import TAG, C, P, S, Seed, commit, values
 from tests.e2e.road import OPERATIONS, Road
 from tests.e2e.talk import reactions, say
-from tests.e2e.test_reviews import BRANCH, TFVARS, VALUES, open_lambda_release, wait_for_new_head
+from tests.e2e.test_reviews import (
+    BRANCH,
+    TFVARS,
+    VALUES,
+    open_lambda_release,
+    wait_for_new_head,
+    wait_for_title,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -131,6 +142,37 @@ async def test_who_wrote_a_commit_cannot_accept_the_merge_of_it(released: Road) 
     after = await road.last_event()
     await say(road, pull.number, f"/apply {digest}", "olivia")
     await road.wait_for_success(after=after)
+
+
+def push_as_another(road: Road, pusher: str, author: str) -> str:
+    """Push a commit to the promotion branch that names somebody else as author and committer."""
+    world, repository = road.sandbox.github.world, road.repository
+    with world.store.lock:
+        old = road.git.ref(f"refs/heads/{BRANCH}") or ""
+        values_now = road.git.run("show", f"{old}:{VALUES}")
+        tree = road.git.tree_with(old, {VALUES: values_now.replace(b"replicaCount: 1", b"replicaCount: 9")})
+        who = person_of(world, world.need_user(author))
+        new = road.git.commit_tree(tree, [old], "Innocent", author=who, committer=who)
+        pushes.move_ref(
+            world, person(world.need_user(pusher)), repository, RefChange(f"refs/heads/{BRANCH}", old, new)
+        )
+        return new
+
+
+async def test_who_pushed_a_commit_in_anothers_name_cannot_approve_it(released: Road) -> None:
+    road = released
+    await road.publish(otel="1.1.0")
+    pull = await road.wait_for_pull(after=1)
+    await asyncio.to_thread(push_as_another, road, "rafael", "dana")
+    pull = await wait_for_new_head(road, pull)
+    await road.approve(pull.number, "rafael")
+    await wait_for_title(road, pull.number, "pushed to the branch")
+    await road.wait_until_quiet()
+    run = road.check(pull.head_sha)
+    assert run is not None
+    assert run.conclusion is None
+    await road.approve(pull.number, "olivia")
+    await road.wait_until_mergeable(pull.number)
 
 
 async def test_a_new_preview_keeps_what_people_committed(released: Road) -> None:
