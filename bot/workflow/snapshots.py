@@ -149,12 +149,12 @@ class Gatherer:
         self, policy: ReviewPolicy, promotion: Promotion, pull: PullRequest, people: Iterable[User]
     ) -> Mapping[str, str]:
         """Logins, in lower case, whose approval never counts, each with the reason; `people` are who may be meant."""
-        excluded: dict[str, str] = {}
+        pushed = (person.login.lower() for person in people if person.id in promotion.pushers)
+        excluded = dict.fromkeys(pushed, "pushed to the branch")
         authors = await self.github.list_commit_authors(pull.repository, pull.number)
         for commit, logins in authors.items():
             if commit not in promotion.own_commits:
                 excluded |= {login.lower(): f"wrote the commit {commit[:7]}" for login in logins}
-        excluded |= {p.login.lower(): "pushed to the branch" for p in people if p.id in promotion.pushers}
         if not policy.approvals.requester and promotion.actor_id:
             # By the id as well, since somebody may have taken another login meanwhile.
             names = [promotion.actor, *(p.login for p in people if p.id == promotion.actor_id)]

@@ -182,6 +182,8 @@ async def test_a_new_preview_keeps_what_people_committed(released: Road) -> None
     await road.edit(VALUES, "replicaCount: 1", "replicaCount: 2", branch=BRANCH, user="rafael")
     pull = await wait_for_new_head(road, pull)
     await road.wait_until_quiet()
+    after = await road.last_event()
     await say(road, pull.number, "/plan", "olivia")
+    await road.wait_for_event("review", after=after)
     await road.wait_until_quiet()
     assert "replicaCount: 2" in await road.read(VALUES, BRANCH)
