@@ -191,7 +191,10 @@ class FreightStore(Protocol):
     async def rename_freight(self, project: str, name: FreightName, alias: str) -> bool:
         """Give Freight another alias; False if other Freight of the project has it, or there is no such Freight."""
 
-    async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None: ...
+    async def change_freight_status(
+        self, project: str, name: FreightName, change: Callable[[FreightStatus], FreightStatus]
+    ) -> None:
+        """Change what is remembered of Freight, if it is known, with nobody else's change in between."""
 
 
 class StageStore(Protocol):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from bot.domain.freight import FreightStatus
 from bot.domain.review import EffectRecord, StepClass, StepKind
 from bot.domain.values import Json, Value, find_sensitive, is_tainted, reveal
 from bot.ports import TerminalError
@@ -79,9 +80,9 @@ class SetMetadata:
                 return failed(
                     context.alias, f"set-metadata: project {project} has no Freight {update.name!r}"
                 )
-            freight, status = found
-            changed = replace(status, metadata={**status.metadata, **values})
-            await self.store.change_freight_status(project, freight.name, changed)
+            await self.store.change_freight_status(
+                project, found[0].name, partial(_with_freight_metadata, values=values)
+            )
         return StepResult()
 
 
@@ -98,6 +99,10 @@ def _plain(update: Update) -> dict[str, Json]:
     if is_tainted(update.values):
         raise TerminalError(f"set-metadata: a value for {update.kind} {update.name} is not known")
     return {key: reveal(value) for key, value in update.values.items()}
+
+
+def _with_freight_metadata(status: FreightStatus, values: dict[str, Json]) -> FreightStatus:
+    return replace(status, metadata={**status.metadata, **values})
 
 
 def _with_metadata(stage: StageRecord, values: dict[str, Json]) -> StageRecord:

@@ -282,10 +282,8 @@ class Commands:
         await self._allow(asked, "approve", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
         freight = await self._known(project, command.freight)
-        found = await self.store.get_freight(project, freight.name)
-        if found is not None:
-            approved = approve_for_stage(found[1], name, self.looker.gatherer.clock.now())
-            await self.store.change_freight_status(project, freight.name, approved)
+        approve = partial(approve_for_stage, stage=name, at=self.looker.gatherer.clock.now())
+        await self.store.change_freight_status(project, freight.name, approve)
         await self._look(stage)
         return f"{freight.alias} is approved for {name}"
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from bot.domain.availability import enter_stage, leave_stage, verify_in_stage
 from bot.domain.freight import FreightStatus
@@ -344,14 +345,14 @@ class Worker:
         freight = promotion.freight
         present = record.history[0].items.get(freight.origin) if record.history else None
         if present is not None and present != freight.name:
-            old = await self.store.get_freight(project, present)
-            if old is not None:
-                await self.store.change_freight_status(project, present, leave_stage(old[1], stage, now))
-        found = await self.store.get_freight(project, freight.name)
-        status = found[1] if found is not None else FreightStatus()
-        if stage not in status.currently_in:
-            status = enter_stage(status, stage, now)
-        await self.store.change_freight_status(project, freight.name, verify_in_stage(status, stage, now))
+            await self.store.change_freight_status(
+                project, present, partial(leave_stage, stage=stage, at=now)
+            )
+
+        def verified(status: FreightStatus) -> FreightStatus:
+            return verify_in_stage(enter_stage(status, stage, now), stage, now)
+
+        await self.store.change_freight_status(project, freight.name, verified)
         if present != freight.name:
 
             def arrived(record: StageRecord) -> StageRecord:

@@ -6,6 +6,7 @@ import logging
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import assert_never
 
 from bot.domain.auto_promotion import Hold as OriginHold
@@ -262,8 +263,8 @@ class StageLooker:
         passed = 0
         for item in available_freight(stage, index_freight(known), now):
             if name not in item.status.verified_in:
-                verified = verify_in_stage(item.status, name, now)
-                await self.store.change_freight_status(project, item.freight.name, verified)
+                verify = partial(verify_in_stage, stage=name, at=now)
+                await self.store.change_freight_status(project, item.freight.name, verify)
                 passed += 1
         if passed:
             await self.store.request_looks(self.downstream(project))

@@ -391,8 +391,10 @@ class FakeNotes:
     async def get_freight(self, project: str, name: str) -> tuple[Freight, FreightStatus] | None:
         return (self.freight, self.status) if name in (self.freight.name, self.freight.alias) else None
 
-    async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None:
-        self.status = status
+    async def change_freight_status(
+        self, project: str, name: FreightName, change: Callable[[FreightStatus], FreightStatus]
+    ) -> None:
+        self.status = change(self.status)
 
     async def rename_freight(self, project: str, name: FreightName, alias: str) -> bool:
         if alias == "taken":

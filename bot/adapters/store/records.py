@@ -105,11 +105,18 @@ class Records:
         except IntegrityError:
             return False
 
-    async def change_freight_status(self, project: str, name: FreightName, status: FreightStatus) -> None:
+    async def change_freight_status(
+        self, project: str, name: FreightName, change: Callable[[FreightStatus], FreightStatus]
+    ) -> None:
         where = and_(freight.c.project == project, freight.c.name == name)
-        await self._database.run(
-            lambda c: c.execute(update(freight).where(where).values(status=document(status))).rowcount
-        )
+
+        def work(connection: Connection) -> None:
+            text = connection.scalar(select(freight.c.status).where(where).with_for_update())
+            if text is not None:
+                changed = change(_read(FreightStatus, text))
+                connection.execute(update(freight).where(where).values(status=document(changed)))
+
+        await self._database.run(work)
 
     # -- Stages ----------------------------------------------------------------------------------------------------
 

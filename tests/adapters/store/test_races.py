@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from bot.adapters.store.store import DatabaseStore
+from bot.domain.availability import enter_stage
 from bot.domain.promotion import State
 from bot.ports import DueLook, Event, Look, Post, StageRecord
 from tests.adapters.store.rows import AT, SOON, delivery, freight, promotion
@@ -180,6 +182,23 @@ async def test_a_wish_during_the_end_of_a_look_is_not_lost(store: DatabaseStore,
         await asyncio.gather(store.finish_look(due), twin.request_looks([look]))
         (again,) = await store.list_due_looks(SOON)
         assert again.number == due.number + 1
+
+
+async def test_no_change_of_freight_or_a_stage_is_lost(store: DatabaseStore, twin: DatabaseStore) -> None:
+    new = freight()
+    await store.add_freight(new)
+    for number in range(ROUNDS):
+
+        async def enter(to: DatabaseStore, n: int, number: int = number) -> None:
+            entered = partial(enter_stage, stage=f"{number}/{n}", at=AT)
+            await to.change_freight_status("shop", new.name, entered)
+            await to.change_stage("shop", "dev", lambda record: replace(record, frozen=f"{record.frozen}x"))
+
+        await race(store, twin, enter)
+    found = await store.get_freight("shop", new.name)
+    assert found is not None
+    assert len(found[1].currently_in) == ROUNDS * 2 * RUNNERS
+    assert (await twin.get_stage("shop", "dev")).frozen == "x" * (ROUNDS * 2 * RUNNERS)
 
 
 async def test_rows_that_are_replaced_may_be_made_by_both(store: DatabaseStore, twin: DatabaseStore) -> None:
