@@ -16,11 +16,17 @@ from bot.workflow import engine
 
 PROGRAM = """
 import asyncio, os, sys
+from bot.ports import TransientError
 from bot.workflow import engine
+
+tried = []
 
 async def work(argument):
     with open(sys.argv[2], "a") as log:
         log.write(f"begin {argument}\\n")
+    if argument == "flaky" and not tried:
+        tried.append(argument)
+        raise TransientError("the database did not answer")
     if argument == "die" and sys.argv[3] == "first":
         os._exit(9)
     await asyncio.sleep(0.05)
@@ -37,6 +43,8 @@ async def main():
         for _ in range(3):
             await running.submit(engine.LOOKS, "work", "once", work_id="once", key="b")
         await running.submit(engine.SEGMENTS, "work", "bad-kind", work_id="bad", key="c")
+    if sys.argv[5] == "flaky":
+        await running.submit(engine.SEGMENTS, "work", "flaky", work_id="flaky", key="e")
     if sys.argv[4] == "die":
         await asyncio.sleep(1.5)
         await running.submit(engine.SEGMENTS, "work", "die", work_id="die", key="d")
@@ -67,6 +75,14 @@ def test_work_is_done_once_and_in_order_and_taken_up_after_a_crash(tmp_path: Pat
     assert run(database, log, "second", "live", "die") == 0
     later = log.read_text().splitlines()[len(first) :]
     assert later == ["begin die", "end die"]
+
+
+def test_work_that_the_database_cut_short_is_done_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert run(tmp_path / "engine.db", log, "first", "live", "flaky") == 0
+    assert [line for line in log.read_text().splitlines() if "flaky" in line] == [
+        "begin flaky", "begin flaky", "end flaky",
+    ]  # fmt: skip
 
 
 def test_a_second_process_on_the_same_file_is_refused(tmp_path: Path) -> None:
