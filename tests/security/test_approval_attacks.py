@@ -187,3 +187,50 @@ async def test_a_new_preview_keeps_what_people_committed(released: Road) -> None
     await road.wait_for_event("review", after=after)
     await road.wait_until_quiet()
     assert "replicaCount: 2" in await road.read(VALUES, BRANCH)
+
+
+async def test_a_rollback_leads_only_to_what_was_verified_there(released: Road) -> None:
+    road = released
+    await road.publish(otel="1.1.0")
+    await road.wait_for_pull(after=1)
+    (newest,) = [e.message.split(":")[0] for e in await road.events() if "otel-app 1.1.0" in e.message]
+    said = await say(road, 1, f"/rollback acme/dev {newest}", "olivia", answer="-1")
+    assert "was never verified in dev" in said
+
+
+async def test_one_who_accepts_is_not_two_who_approve(start_road: StartRoad) -> None:
+    seed = Seed(steps=IMAGE_ONLY.steps, review="approvals: {count: 2}\n")
+    road = await start_road(seed, released=True)
+    await road.publish(otel="1.1.0")
+    pull = await road.wait_for_pull(after=1)
+    message = road.git.commit(pull.head_sha).message
+    digest = next(x.split()[1] for x in message.splitlines() if x.startswith("Lockstep-Preview:"))
+    await road.merge(pull.number, "dana", bypass=True)
+    await road.wait_for_event("held", "0 of 2 approvals")
+    said = await say(road, pull.number, f"/apply {digest}", "olivia", answer="-1")
+    assert "2 approvals are needed" in said
+    await road.approve(pull.number, "rafael")
+    await road.wait_for_event("waits", "1 of 2 approvals")
+    after = await road.last_event()
+    await say(road, pull.number, f"/apply {digest}", "olivia")
+    await road.wait_for_success(after=after)
+
+
+async def test_a_retargeted_pull_request_waits_and_is_not_previewed_again(start_road: StartRoad) -> None:
+    road = await start_road(IMAGE_ONLY, released=True)
+    await road.publish(otel="1.1.0")
+    pull = await road.wait_for_pull(after=1)
+    await road.approve(pull.number, "rafael")
+    await road.wait_until_mergeable(pull.number)
+    await road.push({"README.md": "Elsewhere\n"}, "Elsewhere", branch="elsewhere")
+    await road.wait_until_quiet()
+    after = await road.last_event()
+    edit = road.sandbox.github.actions.edit
+    await asyncio.to_thread(edit, "rafael", OPERATIONS, pull.number, {"base": "elsewhere"})
+    await road.wait_for_event("waits", "goes to elsewhere instead of main", after=after)
+    await road.wait_until_quiet()
+    kinds = [event.kind for event in await road.events(after=after)]
+    assert "preview" not in kinds
+    run = road.check(pull.head_sha)
+    assert run is not None
+    assert run.conclusion is None
