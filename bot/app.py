@@ -32,7 +32,7 @@ from bot.adapters.terraform import TerraformRunner
 from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
 from bot.domain.events import AppIdentity
-from bot.domain.model import Pipeline
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError

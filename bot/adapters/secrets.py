@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.domain.model import Document, Pipeline
+from bot.domain.model import Document
+from bot.domain.pipeline import Pipeline
 from bot.domain.regex import compile_regex
 from bot.domain.urls import normalize_chart_url, normalize_git_url, normalize_image_url
 from bot.domain.values import Json

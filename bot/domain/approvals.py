@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.domain.files import CommitId
 from bot.domain.github import Permission, Review, ReviewState, User
-from bot.domain.model import ApprovalRule, Approvals
+from bot.domain.review_policy import ApprovalRule, Approvals
 
 
 @dataclass(frozen=True, slots=True)

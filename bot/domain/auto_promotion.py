@@ -12,7 +12,12 @@ from datetime import datetime
 
 from bot.domain.availability import FreightIndex, KnownFreight, age_key, available_to_request
 from bot.domain.freight import Freight, FreightName, FreightOrigin
-from bot.domain.model import FreightRequest, ProjectConfig, PromotionPolicy, Stage
+from bot.domain.model import (
+    FreightRequest,
+    ProjectConfig,
+    PromotionPolicy,
+    Stage,
+)
 from bot.domain.patterns import matches_selector
 from bot.domain.promotion import State
 

@@ -9,9 +9,10 @@ from bot.domain.approvals import Tally
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight
 from bot.domain.github import PullRequest
-from bot.domain.model import ReviewPolicy, Stage
+from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Lane, Preview
+from bot.domain.review_policy import ReviewPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bot.domain.model import PromotionTask, Step, TaskReference, Variable
+from bot.domain.model import (
+    PromotionTask,
+    Step,
+    TaskReference,
+    Variable,
+)
 
 CLUSTER_TASK = "ClusterPromotionTask"
 SEPARATOR = "::"

@@ -8,10 +8,10 @@ from datetime import datetime
 
 from bot.domain.approvals import Tally
 from bot.domain.freight import Freight
-from bot.domain.model import Approvals
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, StepRun
 from bot.domain.review import Preview
+from bot.domain.review_policy import Approvals
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from bot.domain.model import Pipeline, PromotionWindow, Stage
+from bot.domain.model import PromotionWindow, Stage
 from bot.domain.patterns import matches_selector
+from bot.domain.pipeline import Pipeline
 from bot.domain.recurrence import Recurrence, parse_moment, parse_rule
 
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bot.domain.model import ImageSubscription, Pipeline, ReviewPolicy, Stage, Warehouse
+from bot.domain.model import ImageSubscription, Stage, Warehouse
 from bot.domain.patterns import matches_selector
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
+from bot.domain.review_policy import ReviewPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from bot.domain.availability import find_request
 from bot.domain.freight import FreightOrigin
 from bot.domain.model import (
-    Pipeline,
     ProjectConfig,
     PromotionWindow,
     Stage,
     Step,
     Warehouse,
 )
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity
 from bot.domain.tasks import CLUSTER_TASK, missing_inputs
 from bot.domain.windows import check_window, stage_windows

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from bot.domain.model import (
     Document,
     Metadata,
-    Pipeline,
     ProjectConfig,
     PromotionTask,
-    ReviewPolicy,
     Stage,
     Warehouse,
 )
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
+from bot.domain.review_policy import ReviewPolicy
 from bot.pipeline.checks import check_pipeline
 from bot.pipeline.kinds.builders import (
     build_policies,

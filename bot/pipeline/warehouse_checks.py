@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from bot.domain.model import GenericSubscription, GitSubscription, ImageSubscription, Warehouse
+from bot.domain.model import (
+    GenericSubscription,
+    GitSubscription,
+    ImageSubscription,
+    Warehouse,
+)
 from bot.domain.patterns import compile_path_pattern
 from bot.domain.regex import compile_regex
 from bot.pipeline.expression_checks import check_bare_expression

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Protocol
 
 from bot.domain.files import CommitId
-from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop
 from bot.domain.review import Pin, Problem, Record, StepClass, StepKind, StepReport
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Value
 from bot.steps.worktree import WorkTree
 

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from bot.domain.availability import FreightIndex, KnownFreight
 from bot.domain.freight import Freight, FreightName
-from bot.domain.model import ProjectConfig, ReviewPolicy, Stage
+from bot.domain.model import ProjectConfig, Stage
 from bot.domain.planning import Snapshot, StartPromotion, Wait, plan
 from bot.domain.promotion import State
+from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Event, PromotionLine, StageRecord
 from bot.reports.wording import versions_of
 from bot.workflow.snapshots import choose_candidate, progress_of

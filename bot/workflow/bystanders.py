@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from bot.domain.approvals import Tally, count_approvals
 from bot.domain.files import CommitId
 from bot.domain.github import CheckRun, PullRequest, Repository, Review
-from bot.domain.model import ReviewPolicy, Stage
+from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, PromotionId
+from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Look
 from bot.reports.bystanders import render_touching_check, render_untouched_check
 from bot.workflow.snapshots import Gatherer

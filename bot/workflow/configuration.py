@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from bot.domain.model import Pipeline, ProjectConfig, ReviewPolicy, Stage
+from bot.domain.model import ProjectConfig, Stage
 from bot.domain.patterns import matches_selector
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity
+from bot.domain.review_policy import ReviewPolicy
 from bot.ports import ConfigSource, Store, TerminalError, TransientError
 
 log = logging.getLogger(__name__)

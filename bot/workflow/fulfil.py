@@ -15,9 +15,10 @@ from bot.domain.accepted import changed_outputs, with_accepted
 from bot.domain.compare import compare_patch, paths_left_open
 from bot.domain.digest import DIGEST_LENGTH, canonical
 from bot.domain.files import Change, CommitId
-from bot.domain.model import ReviewPolicy, Step
+from bot.domain.model import Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
 from bot.domain.review import CommitRecord, FrozenRecord, Pin, Preview, StepClass, StepReport
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.storing import storable_run
 from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault

@@ -23,7 +23,8 @@ from bot.domain.events import (
     ReviewChanged,
 )
 from bot.domain.github import PullNumber, Repository
-from bot.domain.model import ImageSubscription, Pipeline
+from bot.domain.model import ImageSubscription
+from bot.domain.pipeline import Pipeline
 from bot.domain.promotion import Promotion
 from bot.domain.selection import accepts_image_tag
 from bot.domain.urls import normalize_image_url

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from bot.domain.digest import preview_digest
 from bot.domain.files import CommitId, Entry, File, TreeId
-from bot.domain.model import ReviewPolicy, Step
+from bot.domain.model import Step
 from bot.domain.promotion import Promotion, StepStatus, Target
 from bot.domain.review import (
     ApplyRecord,
@@ -23,6 +23,7 @@ from bot.domain.review import (
     StepClass,
     StepReport,
 )
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, split_task
 from bot.domain.storing import storable_preview
 from bot.domain.values import Unknown, Value, is_tainted

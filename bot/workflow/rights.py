@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from bot.domain.approvals import is_entitled
 from bot.domain.github import Repository
-from bot.domain.model import DEFAULT_COMMANDS, ReviewPolicy, Stage, Step
+from bot.domain.model import Stage, Step
 from bot.domain.promotion import Promotion, State
+from bot.domain.review_policy import DEFAULT_COMMANDS, ReviewPolicy
 from bot.domain.tasks import TaskError
 from bot.ports import TerminalError
 from bot.workflow.buttons import Asked, Refusal

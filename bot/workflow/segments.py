@@ -12,10 +12,11 @@ from functools import partial
 from bot.domain.availability import enter_stage, leave_stage, verify_in_stage
 from bot.domain.freight import FreightStatus
 from bot.domain.history import next_collection, record_collection
-from bot.domain.model import ReviewPolicy, Stage
+from bot.domain.model import Stage
 from bot.domain.planning import Snapshot, describe_revert, is_no_op
 from bot.domain.promotion import Promotion, PromotionId, State, Stop
 from bot.domain.review import Preview, Problem
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place
 from bot.ports import (
     Clock,

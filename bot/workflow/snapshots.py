@@ -18,10 +18,11 @@ from bot.domain.availability import (
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName
 from bot.domain.github import PullRequest, Repository, User
-from bot.domain.model import Approvals, ProjectConfig, ReviewPolicy, Stage, Step
+from bot.domain.model import ProjectConfig, Stage, Step
 from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview, StepClass
+from bot.domain.review_policy import Approvals, ReviewPolicy
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store

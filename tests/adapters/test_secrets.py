@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.adapters.secrets import CREDENTIAL_LABEL, SHARED_PROJECT, Credentials, SecretStore
-from bot.domain.model import Document, Metadata, Pipeline
+from bot.domain.model import Document, Metadata
+from bot.domain.pipeline import Pipeline
 from bot.domain.values import Json
 from bot.ports import Secrets, TerminalError
 

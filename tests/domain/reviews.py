@@ -8,7 +8,12 @@ from datetime import UTC, datetime
 from bot.domain.files import Change, CommitId, File, TreeId
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
 from bot.domain.github import PullNumber, PullRequest, Repository, User
-from bot.domain.model import FreightRequest, FreightSources, Metadata, ReviewPolicy, Stage
+from bot.domain.model import (
+    FreightRequest,
+    FreightSources,
+    Metadata,
+    Stage,
+)
 from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion, PromotionId, State, StepStatus, Target
 from bot.domain.review import (
@@ -26,6 +31,7 @@ from bot.domain.review import (
     StepClass,
     StepReport,
 )
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.terraform import Action, Plan, ResourceChange
 from bot.domain.values import Value
 

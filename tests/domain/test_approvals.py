@@ -10,7 +10,7 @@ import pytest
 from bot.domain.approvals import Standing, count_approvals, is_entitled
 from bot.domain.files import CommitId
 from bot.domain.github import Permission, Review, ReviewState, User
-from bot.domain.model import ApprovalRule, Approvals
+from bot.domain.review_policy import ApprovalRule, Approvals
 from tests.domain import reviews as b
 
 OLD = CommitId("a" * 40)

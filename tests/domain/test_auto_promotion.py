@@ -14,7 +14,13 @@ from bot.domain.auto_promotion import (
 )
 from bot.domain.availability import index_freight
 from bot.domain.freight import FreightName
-from bot.domain.model import FreightSources, Metadata, ProjectConfig, PromotionPolicy, Selector
+from bot.domain.model import (
+    FreightSources,
+    Metadata,
+    ProjectConfig,
+    PromotionPolicy,
+    Selector,
+)
 from bot.domain.promotion import State
 from tests.domain.builders import NOW, ORIGIN, known, stage
 

@@ -10,7 +10,6 @@ import pytest
 from bot.domain.approvals import Tally
 from bot.domain.files import CommitId
 from bot.domain.freight import FreightOrigin
-from bot.domain.model import ReviewPolicy
 from bot.domain.planning import (
     Action,
     BeginFulfil,
@@ -28,6 +27,7 @@ from bot.domain.planning import (
 )
 from bot.domain.promotion import State, Stop
 from bot.domain.review import GateRecord, Patch, Problem, Split, StepClass
+from bot.domain.review_policy import ReviewPolicy
 from tests.domain import reviews as b
 
 MERGE = CommitId("f" * 40)

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.model import Metadata, PromotionTask, Step, TaskReference, Variable
+from bot.domain.model import (
+    Metadata,
+    PromotionTask,
+    Step,
+    TaskReference,
+    Variable,
+)
 from bot.domain.tasks import TaskError, inflate_steps, is_reserved_alias, missing_inputs
 
 TASK = PromotionTask(

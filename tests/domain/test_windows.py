@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.model import Metadata, Pipeline, ProjectConfig, PromotionWindow, Selector
+from bot.domain.model import (
+    Metadata,
+    ProjectConfig,
+    PromotionWindow,
+    Selector,
+)
+from bot.domain.pipeline import Pipeline
 from bot.domain.recurrence import parse_moment, parse_rule
 from bot.domain.windows import WindowState, check_window, stage_windows, window_state
 from tests.domain.builders import stage

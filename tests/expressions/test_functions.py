@@ -16,7 +16,13 @@ from bot.domain.freight import (
     Image,
     Verified,
 )
-from bot.domain.model import FreightRequest, FreightSources, ImageSubscription, Metadata, Warehouse
+from bot.domain.model import (
+    FreightRequest,
+    FreightSources,
+    ImageSubscription,
+    Metadata,
+    Warehouse,
+)
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.expressions.errors import ExpressionError
 from bot.expressions.evaluator import compile_expression

@@ -13,9 +13,7 @@ from bot.domain.model import (
     GitSubscription,
     ImageSubscription,
     Metadata,
-    Pipeline,
     ProjectConfig,
-    ReviewPolicy,
     Selector,
     Source,
     Stage,
@@ -23,7 +21,9 @@ from bot.domain.model import (
     Warehouse,
     WebhookReceiver,
 )
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import Severity
+from bot.domain.review_policy import ReviewPolicy
 from bot.pipeline import find_not_carried_out
 
 DEV = Stage(

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from bot.domain.freight import FreightOrigin
 from bot.domain.model import (
-    ApprovalRule,
-    Approvals,
     FreightRequest,
     FreightSources,
     ImageSelectionStrategy,
@@ -25,6 +23,7 @@ from bot.domain.model import (
     Variable,
 )
 from bot.domain.problems import Severity
+from bot.domain.review_policy import ApprovalRule, Approvals
 from bot.domain.values import Json
 from bot.pipeline import STEP_SCHEMAS, Loaded, load_pipeline
 

@@ -9,7 +9,7 @@ from bot.domain.approvals import Tally, Verdict
 from bot.domain.files import Change, CommitId, File, TreeId
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
 from bot.domain.github import PullNumber
-from bot.domain.model import ApprovalRule, Approvals, Step
+from bot.domain.model import Step
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, PromotionId, State, StepRun, StepStatus, Target
 from bot.domain.review import (
@@ -27,6 +27,7 @@ from bot.domain.review import (
     StepClass,
     StepReport,
 )
+from bot.domain.review_policy import ApprovalRule, Approvals
 from bot.domain.terraform import Action, AttributeChange, OutputChange, Plan, ResourceChange
 from bot.domain.values import Unknown, Value
 from bot.domain.view import Outcome, PromotionView, StageLine

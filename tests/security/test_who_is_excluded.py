@@ -10,7 +10,7 @@ import pytest
 
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, Repository, User
-from bot.domain.model import ReviewPolicy
+from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Clock, Git, GitHub, Store
 from bot.workflow.configuration import Configuration
 from bot.workflow.snapshots import Gatherer

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
-from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import Promotion, PromotionId, StepRun, StepStatus, Target
 from bot.domain.review import Pin, Presence, StepReport
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Value
 from bot.ports import Git
 from bot.steps.contract import Config, Step, StepContext, StepResult

@@ -197,7 +197,7 @@ async def test_lasting_bad_health_fails(bench: Bench, step: ArgoCDUpdate) -> Non
 
 async def test_sources_are_patched_once_with_kargos_meaning(bench: Bench) -> None:
     helm: dict[str, Value] = {"parameters": [{"name": "a", "value": "1"}, {"name": "tag", "value": "old"}]}
-    bench.argocd.add("otel-dev", bench.url, ALLOWED, {"helm": helm})  # type: ignore[dict-item]
+    bench.argocd.add("otel-dev", bench.url, ALLOWED, {"helm": helm})
     step = ArgoCDUpdate(bench.argocd, bench.git)
     commit = await push(bench)
     images: Value = [{"repoURL": "ghcr.io/acme/app", "newName": "mirror/app", "tag": "1.2.3"}]

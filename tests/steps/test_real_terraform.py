@@ -9,9 +9,9 @@ import pytest
 
 from bot.adapters.terraform.runner import TerraformRunner
 from bot.adapters.terraform.tool import Tool
-from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import StepStatus
 from bot.domain.review import ApplyKind, ApplyRecord, CommitRecord
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Config
 from bot.steps.git_clone import GitClone

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bot.domain.files import CommitId
-from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import StepRun, StepStatus
 from bot.domain.review import ApplyKind, ApplyRecord
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.terraform import Lock, Output
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.ports import TerminalError, TransientError

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import StepStatus
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.terraform import Output
 from bot.domain.values import Sensitive, Unknown, Value
 from bot.ports import TerminalError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.model import ReviewPolicy
 from bot.domain.promotion import StepStatus
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.ports import TerminalError
 from bot.steps.contract import Config, Step

@@ -10,7 +10,7 @@ import pytest
 
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.vault import KeyFileVault
-from bot.domain.model import Pipeline
+from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem
 from bot.workflow.configuration import Configuration
 

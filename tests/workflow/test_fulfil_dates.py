@@ -10,9 +10,10 @@ from pathlib import Path
 from bot.adapters.git import GitMirror
 from bot.adapters.store.store import open_store
 from bot.adapters.vault import KeyFileVault
-from bot.domain.model import ReviewPolicy, Step, Variable
+from bot.domain.model import Step, Variable
 from bot.domain.promotion import State, StepStatus
 from bot.domain.review import Patch, Presence, Split, StepClass, StepKind, StepReport
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Config, StepContext, StepResult
 from bot.workflow.evaluation import Progress

@@ -5,7 +5,8 @@ An unknown key is an error here: a policy that is misspelt must not be weaker th
 
 from __future__ import annotations
 
-from bot.domain.model import DEFAULT_COMMANDS, ApprovalRule, Approvals, Metadata, ReviewPolicy
+from bot.domain.model import Metadata
+from bot.domain.review_policy import DEFAULT_COMMANDS, ApprovalRule, Approvals, ReviewPolicy
 from bot.domain.values import Json
 from bot.pipeline.access import (
     bool_at,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.domain.auto_promotion import is_auto_promotion_enabled
-from bot.domain.model import ReviewPolicy
 from bot.domain.patterns import matches_selector
+from bot.domain.review_policy import ReviewPolicy
 from bot.editors.hcl import find_backend, update_hcl
 from bot.editors.keys import Update
 from bot.editors.yaml import update_yaml
