@@ -10,7 +10,7 @@ import pytest
 from bot.domain.argocd import Operation
 from bot.domain.promotion import StepStatus
 from bot.domain.review import EffectRecord
-from bot.domain.values import Unknown, Value
+from bot.domain.values import Json, Unknown, Value
 from bot.ports import SyncRefused, TerminalError
 from bot.steps.argocd_update import ArgoCDUpdate
 from bot.steps.contract import Config, StepResult
@@ -196,7 +196,7 @@ async def test_lasting_bad_health_fails(bench: Bench, step: ArgoCDUpdate) -> Non
 
 
 async def test_sources_are_patched_once_with_kargos_meaning(bench: Bench) -> None:
-    helm: dict[str, Value] = {"parameters": [{"name": "a", "value": "1"}, {"name": "tag", "value": "old"}]}
+    helm: dict[str, Json] = {"parameters": [{"name": "a", "value": "1"}, {"name": "tag", "value": "old"}]}
     bench.argocd.add("otel-dev", bench.url, ALLOWED, {"helm": helm})
     step = ArgoCDUpdate(bench.argocd, bench.git)
     commit = await push(bench)
