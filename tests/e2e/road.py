@@ -366,6 +366,19 @@ class Road:
         """Requests to a Stage's Terraform state by method; empty if no Terraform ran since `forget_terraform`."""
         return self.sandbox.cloud.counts(f"acme/{stage}")
 
+    def applies(self, stage: str = "dev") -> int:
+        """How many runs of Terraform wrote a Stage's state since `forget_terraform`.
+
+        One run may write it more than once: Terraform saves what it has every 20 s, when it is interrupted, and at
+        its end.
+        """
+        runs, wrote = 0, False
+        for request in self.sandbox.cloud.requests(f"acme/{stage}"):
+            if request.method in ("LOCK", "UNLOCK") and request.status == 200:
+                runs, wrote = runs + wrote, False
+            wrote = wrote or (request.method == "POST" and request.status == 200)
+        return runs + wrote
+
     def forget_terraform(self) -> None:
         """Count Terraform's requests anew."""
         self.sandbox.cloud.clear_log()
