@@ -85,7 +85,8 @@ class HttpClient:
         try:
             url = httpx.URL(request.url).copy_with(fragment=None)
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise TerminalError(f"{request.url[:200]!r} is no address: {error}") from error
+            # The address itself may hold a password, so only what is wrong with it is said.
+            raise TerminalError(f"the address of the request cannot be read: {error}") from error
         for key, value in request.query:
             url = url.copy_add_param(key, value)
         try:

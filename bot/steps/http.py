@@ -129,8 +129,7 @@ class HttpStep:
 
     def _judge(self, wanted: Config, response: HttpResponse, context: StepContext) -> StepResult:
         names = read_response(response, wanted.content_type, KIND.name)
-        secrets: Value = [value for _, value in wanted.request.headers]
-        said = describe_response(response, secrets)
+        said = describe_response(response, wanted.request)
         where = f"http: {wanted.request.title}"
         if wanted.failure and holds(wanted.failure, names, "http: failureExpression"):
             return failed(context.alias, f"{where} failed: {self._reason(wanted, names) or said}")

@@ -74,7 +74,7 @@ class HttpDownload:
             )
         response = await self.http.send(wanted.request.build())
         if not 200 <= response.status < 300:
-            said = describe_response(response, [value for _, value in wanted.request.headers])
+            said = describe_response(response, wanted.request)
             if wanted.error:
                 names = read_response(response, "", KIND.name)
                 said = show_scalar(evaluate(wanted.error, names, "http-download: errorExpression"))

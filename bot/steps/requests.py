@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from bot.domain.values import Sensitive, Text, Unknown, Value, find_sensitive, is_tainted
 from bot.editors.errors import EditError
@@ -17,6 +18,7 @@ from bot.steps.options import Options, open_value, plain_text
 from bot.steps.parsing import parse_yaml
 
 _SHOWN_BODY = 300
+_READ_BODY = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,15 @@ def _body(response: HttpResponse, kind: str, where: str) -> Operand:
     return text
 
 
-def describe_response(response: HttpResponse, secrets: Value) -> str:
-    """Status and the beginning of the body, with the request's secrets taken out."""
-    text = " ".join(response.body[:4096].decode("utf-8", "replace").split())[:_SHOWN_BODY]
-    for secret in _opened(secrets):
-        text = text.replace(secret, "***")
+def describe_response(response: HttpResponse, request: Request) -> str:
+    """Status and the beginning of the body, with every secret of the request taken out before it is cut."""
+    text = " ".join(response.body[:_READ_BODY].decode("utf-8", "replace").split())
+    sent: list[Value] = [request.url, request.body]
+    sent += [value for _, value in (*request.headers, *request.query)]
+    for secret in sorted(_opened(sent), key=len, reverse=True):
+        for form in (secret, quote(secret, safe=""), json.dumps(secret)[1:-1]):
+            text = text.replace(form, "***")
+    text = text[:_SHOWN_BODY]
     return f"{response.status}: {text}" if text else str(response.status)
 
 
