@@ -71,7 +71,7 @@ class BotProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self._environment(demo),
+                env=self.environment(demo),
                 start_new_session=True,
             )
         await self._wait_until_ready(timeout)
@@ -114,7 +114,8 @@ class BotProcess:
             return "(no log)"
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
-    def _environment(self, demo: Demo) -> dict[str, str]:
+    def environment(self, demo: Demo) -> dict[str, str]:
+        """Everything that the bot is told, as its environment."""
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= {
             "HOME": str(self.directory),
