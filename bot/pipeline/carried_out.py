@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bot.domain.model import ImageSubscription, Stage, Warehouse
+from bot.domain.model import ImageSubscription, Stage, Step, Warehouse
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.domain.review_policy import ReviewPolicy
+
+_OWN_REVIEW = ("git-open-pr", "git-wait-for-pr", "git-merge-pr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,29 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
             "has succeeded, argocd-update's wait for health included",
         )
     yield from _of_warehouses(stage, pipeline.warehouses)
+    own = sorted({step.uses for step in _steps_of(stage, pipeline) if step.uses in _OWN_REVIEW})
+    if own:
+        yield _Finding(
+            "spec.promotionTemplate",
+            f"a task with its own {' and '.join(own)} is not guarded yet; leave these steps out, and Lockstep opens the "
+            "pull request by itself",
+        )
     policy = _policy_of(stage, pipeline)
     if policy is not None:
         yield from _of_policy(policy)
+
+
+def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:
+    """The steps of a Stage, those of its tasks included."""
+    for step in stage.template.steps if stage.template is not None else ():
+        if step.task is None:
+            yield step
+        elif step.task.kind == "ClusterPromotionTask":
+            shared = pipeline.cluster_tasks.get(step.task.name)
+            yield from shared.steps if shared is not None else ()
+        else:
+            task = pipeline.tasks.get((stage.metadata.namespace, step.task.name))
+            yield from task.steps if task is not None else ()
 
 
 def _of_warehouses(stage: Stage, warehouses: Mapping[tuple[str, str], Warehouse]) -> Iterator[_Finding]:

@@ -14,9 +14,13 @@ from bot.domain.model import (
     ImageSubscription,
     Metadata,
     ProjectConfig,
+    PromotionTask,
+    PromotionTemplate,
     Selector,
     Source,
     Stage,
+    Step,
+    TaskReference,
     Verification,
     Warehouse,
     WebhookReceiver,
@@ -96,6 +100,20 @@ def test_a_state_in_git_is_refused_with_replicas_alone() -> None:
     (problem,) = find_not_carried_out(pipeline, replicas=True)
     assert (problem.severity, problem.project, problem.stage) == (Severity.ERROR, "shop", "dev")
     assert "the ReviewPolicy local says stateInGit: true, which is refused on PostgreSQL" in problem.message
+
+
+def test_a_task_with_its_own_pull_request_is_an_error_wherever_its_step_stands() -> None:
+    opening = Step(uses="git-open-pr", alias="open")
+    task = PromotionTask(Metadata("release", "shop"), (opening,))
+    direct = replace(DEV, template=PromotionTemplate((opening,)))
+    through = replace(PROD, template=PromotionTemplate((Step(task=TaskReference("release"), alias="t"),)))
+    pipeline = replace(
+        GOOD, stages={("shop", "dev"): direct, ("shop", "prod"): through}, tasks={("shop", "release"): task}
+    )
+    assert [(p.stage, "git-open-pr" in p.message) for p in find_not_carried_out(pipeline)] == [
+        ("dev", True),
+        ("prod", True),
+    ]
 
 
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:
