@@ -50,8 +50,8 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     if own:
         yield _Finding(
             "spec.promotionTemplate",
-            f"a task with its own {' and '.join(own)} is not guarded yet; leave these steps out, and Lockstep opens the "
-            "pull request by itself",
+            f"a task with its own {' and '.join(own)} is not guarded yet; leave such steps out, and Lockstep opens "
+            "the pull request by itself",
         )
     policy = _policy_of(stage, pipeline)
     if policy is not None:
