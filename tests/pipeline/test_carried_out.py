@@ -110,10 +110,9 @@ def test_a_task_with_its_own_pull_request_is_an_error_wherever_its_step_stands()
     pipeline = replace(
         GOOD, stages={("shop", "dev"): direct, ("shop", "prod"): through}, tasks={("shop", "release"): task}
     )
-    assert [(p.stage, "git-open-pr" in p.message) for p in find_not_carried_out(pipeline)] == [
-        ("dev", True),
-        ("prod", True),
-    ]
+    found = find_not_carried_out(pipeline)
+    assert {problem.stage for problem in found} == {"dev", "prod"}
+    assert all("git-open-pr" in problem.message for problem in found)
 
 
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:
