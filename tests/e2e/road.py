@@ -185,11 +185,16 @@ class Road:
     # -- what people do --------------------------------------------------------------------------------------------
 
     async def publish(self, *, otel: str = "", lambda_: str = "") -> None:
-        """Push new images to the registry, which tells the bot."""
+        """Push new images to the registry, which tells the bot once they are all there.
+
+        Told of the first alone, a quick bot would make Freight of it and of what the other image was before.
+        """
         both = ("linux/amd64", "linux/arm64")
-        for image, tag in (("otel-app", otel), ("lambda-app", lambda_)):
-            if tag:
-                await asyncio.to_thread(self.sandbox.registry.publish, image, tag, platforms=both)
+        wanted = [(image, tag) for image, tag in (("otel-app", otel), ("lambda-app", lambda_)) if tag]
+        endpoints = self.sandbox.registry.endpoints
+        for number, (image, tag) in enumerate(wanted, start=1):
+            await self.sandbox.registry.notify(*(endpoints if number == len(wanted) else ()))
+            await asyncio.to_thread(self.sandbox.registry.publish, image, tag, platforms=both)
 
     async def push(self, files: Mapping[str, str | None], message: str, *, branch: str = "main") -> str:
         """Commit files as olivia, who may push past the rules of main; None removes one."""
