@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
 from bot.domain.review import Presence, Preview, Problem, StepClass, StepReport
@@ -15,7 +14,7 @@ from bot.reports.markdown import bullets, caution, clean, code, details, fence, 
 from bot.reports.plans import apply_sections, apply_title, counts_line
 from bot.reports.states import headline, reason_words
 from bot.reports.steps import inside
-from bot.reports.wording import duration, moment, plural, step_name
+from bot.reports.wording import moment, plural, run_message, run_time, step_name
 
 _ICONS = {
     StepStatus.SUCCEEDED: "✅",
@@ -189,8 +188,8 @@ def step_rows(view: PromotionView) -> list[list[str]]:
         if run is not None:
             # A commit is dated by its first beginning and made anew in every pass: between them lies no work.
             commits = report is not None and report.step_class is StepClass.COMMIT
-            took = "" if commits else _took(run, view.now)
-            rows.append([_icon(run), name, took, plain(_message(run), 400)])
+            took = "" if commits else run_time(run, view.now)
+            rows.append([_ICONS[run.status], name, took, plain(run_message(run), 400)])
         elif report is not None and report.index >= cut and report.presence is not Presence.SKIPPED:
             on_failure = report.presence is Presence.ON_FAILURE
             if not (on_failure or promotion.state is State.SUCCEEDED):
@@ -202,33 +201,6 @@ def _is_quiet(run: StepRun, report: StepReport | None) -> bool:
     """Whether it only read something and that went well, such as a clone."""
     reads = report is not None and report.step_class in (StepClass.READ, StepClass.PURE)
     return reads and run.status is StepStatus.SUCCEEDED
-
-
-def _icon(run: StepRun) -> str:
-    if run.status is StepStatus.RUNNING and run.finished_at is None:
-        return "⏳"
-    return _ICONS[run.status]
-
-
-def _took(run: StepRun, now: datetime) -> str:
-    if run.begun_at is None or run.status is StepStatus.SKIPPED:
-        return ""
-    running = run.status is StepStatus.RUNNING
-    end = now if running else run.finished_at
-    if end is None:
-        return ""
-    return f"{duration(end - run.begun_at)} so far" if running else duration(end - run.begun_at)
-
-
-def _message(run: StepRun) -> str:
-    """What the step said, else its result; other outputs are not shown, since nobody looked whether they may be."""
-    if run.message:
-        return run.message
-    for name in ("result", "commit"):
-        value = run.output.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return ""
 
 
 def _steps_count(view: PromotionView) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bot.domain.freight import Freight
+from bot.domain.promotion import StepRun, StepStatus
 from bot.domain.tasks import SEPARATOR, is_reserved_alias
 from bot.reports.markdown import code
 
@@ -35,6 +36,26 @@ def duration(span: timedelta) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def run_time(run: StepRun, now: datetime) -> str:
+    """How long a step took, or has run so far; empty if it did not run or nobody knows when it ended."""
+    if run.begun_at is None or run.status is StepStatus.SKIPPED:
+        return ""
+    if run.status is StepStatus.RUNNING:
+        return f"{duration(now - run.begun_at)} so far"
+    return "" if run.finished_at is None else duration(run.finished_at - run.begun_at)
+
+
+def run_message(run: StepRun) -> str:
+    """What the step said, else its result; other outputs are not shown, since nobody looked whether they may be."""
+    if run.message:
+        return run.message
+    for name in ("result", "commit"):
+        value = run.output.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
 
 
 def plural(number: int, one: str, many: str = "") -> str:

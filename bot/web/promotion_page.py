@@ -17,7 +17,7 @@ from bot.reports.patches import counted, patch_text
 from bot.reports.plans import apply_notes, apply_words, losses
 from bot.reports.states import state_words
 from bot.reports.steps import inside
-from bot.reports.wording import compare_versions, duration, plural, step_name
+from bot.reports.wording import compare_versions, plural, run_message, run_time, step_name
 
 _LOG = 200_000
 _TEXT = 2_000_000
@@ -246,26 +246,7 @@ def _run_row(name: str, kind: str, run: StepRun, now: datetime) -> StepRow:
     bad = run.status in (StepStatus.FAILED, StepStatus.ERRORED)
     log = run.detail.get("log")
     shown = log[-_LOG:] if bad and isinstance(log, str) else ""
-    return StepRow(name, kind, tone, state, _took(run, now), _message(run), shown)
-
-
-def _took(run: StepRun, now: datetime) -> str:
-    if run.begun_at is None or run.status is StepStatus.SKIPPED:
-        return ""
-    if run.status is StepStatus.RUNNING:
-        return f"{duration(now - run.begun_at)} so far"
-    return duration(run.finished_at - run.begun_at) if run.finished_at is not None else ""
-
-
-def _message(run: StepRun) -> str:
-    """What the step said, else its result; other outputs are not shown, since nobody looked whether they may be."""
-    if run.message:
-        return run.message
-    for name in ("result", "commit"):
-        value = run.output.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+    return StepRow(name, kind, tone, state, run_time(run, now), run_message(run), shown)
 
 
 def _expected(report: StepReport | None, facts: PromotionFacts) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from tree_sitter import Language, Node, Parser
 
 from bot.domain.values import Json
 from bot.editors.errors import EditError
+from bot.editors.literals import render_number
 
 BOM = "\ufeff"
 LANGUAGE = Language(tree_sitter_hcl.language())
@@ -208,23 +209,10 @@ def render_literal(value: Json) -> str:
 
     ValueError for containers, numbers that are not finite and text that is no Unicode.
     """
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return format(value, "d")
-        case float() if math.isfinite(value):
-            if value.is_integer() and abs(value) < 1e21:
-                return format(int(value), "d")
-            text = repr(value)
-            return text if "." in text else text.replace("e", ".0e")
-        case str():
-            value.encode()
-            return '"' + _quote(value) + '"'
-        case _:
-            raise ValueError("not a string, finite number, boolean or null")
+    if isinstance(value, str):
+        value.encode()
+        return '"' + _quote(value) + '"'
+    return render_number(value)
 
 
 def _quote(text: str) -> str:

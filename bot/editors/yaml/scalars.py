@@ -9,6 +9,7 @@ import re
 import yaml
 
 from bot.domain.values import Json
+from bot.editors.literals import render_number
 
 _GO_FLOAT = re.compile(
     r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?"
@@ -71,28 +72,6 @@ def _is_json(text: str) -> bool:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
-
-
-def render_number(value: Json) -> str:
-    """A null, boolean or number as YAML text that every YAML version reads as the same value.
-
-    Raises ValueError for infinity and NaN, and for strings and containers.
-    """
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return format(value, "d")
-        case float() if math.isfinite(value):
-            if value.is_integer() and abs(value) < 1e21:
-                return format(int(value), "d")
-            text = repr(value)
-            # YAML 1.1 takes an exponent for a float only behind a decimal point.
-            return text if "." in text else text.replace("e", ".0e")
-        case _:
-            raise ValueError("not a finite number, boolean or null")
 
 
 def render_scalar(value: Json, old_style: str = "", *, flow: bool = False) -> str:
