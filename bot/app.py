@@ -185,7 +185,7 @@ def join(
         clock=ports.clock,
         configuration=configuration,
         stages=looker,
-        discoverer=Discoverer(ports.registry, store, ports.clock),
+        discoverer=Discoverer(ports.registry, store, ports.clock, settings.settle),
         commands=Commands(store, github, looker, reporter, lambda: identity),
         worker=worker,
         reporter=reporter,
