@@ -57,6 +57,7 @@ async def make_snapshot(directory: Path) -> None:
     async with open_road(directory, Seed(review="autoMerge: true\n")) as road:
         await road.start_bot()
         await road.wait_for_success()
+        road.forget_terraform()
 
 
 async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) -> list[str]:
