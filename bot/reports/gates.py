@@ -39,14 +39,14 @@ def closed_gates(view: PromotionView) -> tuple[Gate, ...]:
 
 
 def gates_title(view: PromotionView) -> str:
-    """`2 of 3 gates open: waits for 1 approval`, or that all are; prose for a title."""
+    """`Waits for 1 approval (2 of 3 gates open)`, or that all are; prose for a title."""
     if not view.gates:
         return view.waiting or "Looking"
     closed = closed_gates(view)
     if not closed:
         return "Every gate is open"
     opened = len(view.gates) - len(closed)
-    return f"{opened} of {len(view.gates)} gates open: waits for {all_missing(view)}"
+    return f"Waits for {all_missing(view)} ({opened} of {len(view.gates)} gates open)"
 
 
 def all_missing(view: PromotionView) -> str:
