@@ -24,6 +24,7 @@ from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
+from bot.adapters.id_tokens import PublishedKeys
 from bot.adapters.logs import start_logging
 from bot.adapters.oci.client import OciRegistries
 from bot.adapters.secrets import SecretStore
@@ -42,6 +43,7 @@ from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
 from bot.web.reading import Reading
+from bot.web.receivers import Receivers
 from bot.web.rendering import Renderer
 from bot.web.server import make_app
 from bot.web.session import Cookies
@@ -58,6 +60,7 @@ from bot.workflow.looks import Looks
 from bot.workflow.outbox import Outbox
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
+from bot.workflow.receivers import ReceivedIntake, ReceiverBook, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
 from bot.workflow.scopes import Evaluators
@@ -189,7 +192,14 @@ def join(
         commands=Commands(store, github, looker, reporter, lambda: identity),
         worker=worker,
         reporter=reporter,
-        intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository),
+        intake=Intake(
+            store,
+            github,
+            lambda: identity,
+            lambda: configuration.pipeline,
+            repository,
+            ReceivedIntake(store, github, lambda: configuration.pipeline),
+        ),
         outbox=Outbox(store, github, ports.clock),
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
     )
@@ -223,12 +233,18 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             receiver_secret=settings.receiver_secret,
         )
 
+        ports, configuration = lockstep.ports, lockstep.configuration
+        book = ReceiverBook(lambda: configuration.pipeline, ports.secrets, ports.clock)
+        tokens = PublishedKeys(ports.http, ports.clock)
+        receivers = Receivers(lockstep.store, looks.nudged.set, book, tokens, ports.clock)
+
         async def ready() -> str:
             failed = [task for task in tasks if task.done()]
             return "a loop has ended; see the log" if failed else ""
 
         try:
-            yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready, make_dashboard(lockstep))
+            api = Api(lockstep.store, settings.api_token)
+            yield make_app(webhooks, api, ready, make_dashboard(lockstep), receivers)
         finally:
             # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
             lockstep.terraform.interrupt_all("the bot is stopping")
@@ -307,6 +323,14 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
     async with open_lockstep(settings) as lockstep:
         await lockstep.configuration.refresh()
         return await Rehearsal(lockstep.looks.worker, lockstep.looks.discoverer).preview(stage, freight)
+
+
+async def show_receivers(settings: Settings) -> str:
+    """Every webhook receiver of the newest configuration, a line each. Raises TransientError and TerminalError."""
+    async with open_lockstep(settings) as lockstep:
+        await lockstep.configuration.refresh()
+        pipeline, secrets = lockstep.configuration.pipeline, lockstep.ports.secrets
+        return describe_receivers(pipeline, secrets, settings.public_url)
 
 
 def _is_sqlite(settings: Settings) -> bool:
