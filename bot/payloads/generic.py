@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from bot.domain.model import LabelRequirement
 from bot.domain.receiving import ActionFailed, Notice, TargetsChosen
@@ -52,7 +52,7 @@ def _request(root: Node) -> Struct:
         "body": _read_body(root),
         "method": root.text("method", default=""),
         "url": url,
-        "params": StringMap(reversed(parse_qsl(urlsplit(url).query, keep_blank_values=True))),
+        "params": StringMap(reversed(parse_qsl(url.partition("?")[2], keep_blank_values=True))),
     }
     headers = _Headers(tuple(_pairs(root)))
     return Struct("Request", fields, fields, {"header": headers.first, "headers": headers.all})
@@ -67,8 +67,10 @@ def _read_body(root: Node) -> Json:
 
 def _pairs(root: Node) -> Iterator[tuple[str, str]]:
     for item in root.items("headers"):
-        name, value = item.items()
-        yield name.text().lower(), value.text()
+        pair = tuple(item.items())
+        if len(pair) != 2:
+            raise item.fail("a name and a value were expected")
+        yield pair[0].text().lower(), pair[1].text()
 
 
 @dataclass(frozen=True, slots=True)
