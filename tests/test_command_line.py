@@ -26,7 +26,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_without_a_command_the_help_is_shown() -> None:
     done = run()
     assert done.returncode == 2
-    for command in ("demo", "serve", "validate", "preview"):
+    for command in ("demo", "serve", "validate", "preview", "receivers"):
         assert command in done.stdout
 
 
@@ -64,7 +64,7 @@ def test_a_directory_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> 
     assert name if name == "nowhere" else "x.yaml is not UTF-8" in done.stderr
 
 
-@pytest.mark.parametrize("command", [("serve",), ("preview", "dev")])
+@pytest.mark.parametrize("command", [("serve",), ("preview", "dev"), ("receivers",)])
 def test_every_missing_setting_is_named(command: tuple[str, ...]) -> None:
     done = run(*command)
     assert done.returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -230,6 +231,12 @@ def read(file: str) -> bytes:
 
 
 @cache
+def make_github() -> GitHubApp:
+    """Our adapter, which is asked for nothing but addresses here."""
+    return GitHubApp(GitHubSettings(7, "", "https://api.github.com/", "https://github.com/"), Hands())
+
+
+@cache
 def load_once() -> Pipeline:
     """The receivers, and their Warehouses."""
     warehouses = [
@@ -256,7 +263,7 @@ async def open_bed(directory: Path) -> AsyncIterator[Bed]:
     pipeline = load_once()
     clock, issuers, nudges = Hands(), Issuers(), []
     store = open_store(f"sqlite:///{directory / 'lockstep.db'}", KeyFileVault(directory / "vault.key"))
-    github = GitHubApp(GitHubSettings(7, "", "https://api.github.com/", "https://github.com/"), clock)
+    github = make_github()
     secrets = SecretStore(lambda: pipeline, directory=directory / "secrets")
     receivers = Receivers(
         store=store,
@@ -279,8 +286,18 @@ async def open_bed(directory: Path) -> AsyncIterator[Bed]:
     store.close()
 
 
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with its tables and nothing in them, to be copied."""
+    directory = tmp_path_factory.mktemp("store")
+    open_store(f"sqlite:///{directory / 'lockstep.db'}", KeyFileVault(directory / "vault.key")).close()
+    return directory
+
+
 @pytest.fixture
-async def bed(tmp_path: Path) -> AsyncIterator[Bed]:
+async def bed(tmp_path: Path, empty_store: Path) -> AsyncIterator[Bed]:
+    for name in ("lockstep.db", "vault.key"):
+        shutil.copy(empty_store / name, tmp_path / name)
     async with open_bed(tmp_path) as opened:
         yield opened
 
