@@ -34,7 +34,7 @@ from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
 from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
-from bot.domain.problems import ConfigProblem, sort_problems
+from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError
 from bot.settings import Settings
@@ -116,11 +116,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         git = GitMirror(settings.data / "mirrors", github.token_for)
         read = partial(load, replicas=not _is_sqlite(settings))
         configuration = Configuration(_source(settings, git, github), store, read)
-        secrets = SecretStore(
-            lambda: configuration.pipeline,
-            directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
-            environment=settings.environment,
-        )
+        secrets = _secrets(settings, lambda: configuration.pipeline)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         ports = Ports(
             clock=clock,
@@ -182,6 +178,7 @@ def join(
     )
     source = parse_source(settings.config)
     repository = source[0] if isinstance(source, tuple) else None
+    received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     return Looks(
         store=store,
         github=github,
@@ -192,14 +189,7 @@ def join(
         commands=Commands(store, github, looker, reporter, lambda: identity),
         worker=worker,
         reporter=reporter,
-        intake=Intake(
-            store,
-            github,
-            lambda: identity,
-            lambda: configuration.pipeline,
-            repository,
-            ReceivedIntake(store, github, lambda: configuration.pipeline),
-        ),
+        intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),
         outbox=Outbox(store, github, ports.clock),
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
     )
@@ -327,10 +317,13 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
 
 async def show_receivers(settings: Settings) -> str:
     """Every webhook receiver of the newest configuration, a line each. Raises TransientError and TerminalError."""
-    async with open_lockstep(settings) as lockstep:
-        await lockstep.configuration.refresh()
-        pipeline, secrets = lockstep.configuration.pipeline, lockstep.ports.secrets
-        return describe_receivers(pipeline, secrets, settings.public_url)
+    async with GitHubApp(_github(settings), SystemClock()) as github:
+        git = GitMirror(settings.data / "mirrors", github.token_for)
+        revision, files = await _source(settings, git, github).read()
+    pipeline, problems = load(files, revision)
+    if any(item.severity is Severity.ERROR and not item.stage for item in problems):
+        raise TerminalError(f"the configuration {revision[:12]} is broken; lockstep validate says where")
+    return describe_receivers(pipeline, _secrets(settings, lambda: pipeline), settings.public_url)
 
 
 def _is_sqlite(settings: Settings) -> bool:
@@ -389,6 +382,11 @@ def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
         name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
         for name, server in settings.argocd.items()
     }
+
+
+def _secrets(settings: Settings, pipeline: Callable[[], Pipeline]) -> SecretStore:
+    directory = Path(settings.secrets_directory) if settings.secrets_directory else None
+    return SecretStore(pipeline, directory=directory, environment=settings.environment)
 
 
 def _registry_logins(settings: Settings, secrets: SecretStore) -> Callable[[str], tuple[str, str] | None]:
