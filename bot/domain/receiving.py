@@ -51,6 +51,10 @@ TOKEN_VENDORS = ("ci", "gar")
 """Senders that prove by a signed token who they are; they need no Secret, which only makes their address longer."""
 
 
+_MOST = 1000
+"""Refs, tags or paths of one notice that are matched one by one; with more of them we look without asking which."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefsMoved:
     """Refs of a git repository moved; `urls` are the addresses by which it may be known.
@@ -156,11 +160,13 @@ def _takes_refs(subscription: Subscription, notice: RefsMoved) -> bool:
     url = normalize_git_url(subscription.repo_url)
     if url not in {normalize_git_url(item) for item in notice.urls if item}:
         return False
+    if len(notice.refs) > _MOST:
+        return True
     try:
         if not any(accepts_git_ref(subscription, ref) for ref in notice.refs if ref):
             return False
         keeps = compile_path_filter(subscription.include_paths, subscription.exclude_paths)
-        return not notice.changed or keeps(notice.changed)
+        return not notice.changed or len(notice.changed) > _MOST or keeps(notice.changed)
     except ValueError:
         # A pattern that is wrong: the look at the Warehouse says so, and no other Warehouse waits for it.
         return True
@@ -172,11 +178,13 @@ def _takes_tags(subscription: Subscription, notice: TagsPushed) -> bool:
             case ImageSubscription():
                 if _image_url(subscription.repo_url) != _image_url(notice.repository):
                     return False
-                return any(accepts_image_tag(subscription, tag) for tag in notice.tags if tag)
+                accepted = (accepts_image_tag(subscription, tag) for tag in notice.tags if tag)
+                return len(notice.tags) > _MOST or any(accepted)
             case ChartSubscription():
                 if normalize_chart_url(subscription.repo_url) != normalize_chart_url(notice.repository):
                     return False
-                return bool(order_chart_versions(subscription, filter(None, notice.tags), oci=True))
+                versions = order_chart_versions(subscription, filter(None, notice.tags[:_MOST]), oci=True)
+                return len(notice.tags) > _MOST or bool(versions)
             case GitSubscription() | GenericSubscription():
                 return False
             case _:

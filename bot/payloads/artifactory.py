@@ -21,8 +21,10 @@ def parse_artifactory(event: str, root: Node, config: Mapping[str, Json]) -> tup
     domain, kind = root.text("domain", default=""), root.text("event_type", default="")
     if (domain, kind) != ("docker", "pushed"):
         raise UnsupportedEventError(f"{domain!r} {kind!r} is no push to a docker repository")
-    pushed = root.find("data") or root
-    image_type = pushed.text("image_type", default="docker")
+    nested = root.find("data")
+    pushed = nested or root
+    # The flat form comes without the type, and only for Docker.
+    image_type = pushed.text("image_type", default="docker" if nested is None else "")
     if image_type not in _IMAGE_TYPES:
         raise UnsupportedEventError(f"the image type {image_type!r} is none of {', '.join(_IMAGE_TYPES)}")
     host = _host(root)

@@ -16,7 +16,7 @@ from bot.domain.receiving import ActionFailed, Notice, TargetsChosen
 from bot.domain.values import Json
 from bot.expressions.errors import ExpressionError
 from bot.expressions.functions import URL_FUNCTIONS
-from bot.expressions.operands import Function, Operand, StringMap, Struct
+from bot.expressions.operands import Function, Operand, Struct
 from bot.expressions.templates import Scope, evaluate_bool, evaluate_criteria, evaluate_text, has_expression
 from bot.payloads.reading import Node, PayloadProblem, read_json, to_json
 
@@ -52,15 +52,17 @@ def _request(root: Node) -> Struct:
         "body": _read_body(root),
         "method": root.text("method", default=""),
         "url": url,
-        "params": StringMap(reversed(parse_qsl(url.partition("?")[2], keep_blank_values=True))),
     }
-    headers = _Headers(tuple(_pairs(root)))
-    return Struct("Request", fields, fields, {"header": headers.first, "headers": headers.all})
+    headers = _Named(tuple((name.lower(), value) for name, value in _pairs(root)), ignore_case=True)
+    params = _Named(tuple(parse_qsl(url.partition("?")[2], keep_blank_values=True)))
+    methods = {"header": headers.first, "headers": headers.all, "params": params.first}
+    return Struct("Request", fields, fields, methods)
 
 
 def _read_body(root: Node) -> Json:
+    body = root.text("body", default="")
     try:
-        return to_json(read_json(root.text("body", default="")))
+        return to_json(read_json(body)) if body else None
     except RecursionError as error:
         raise PayloadProblem("", "the JSON is nested too deeply") from error
 
@@ -70,14 +72,15 @@ def _pairs(root: Node) -> Iterator[tuple[str, str]]:
         pair = tuple(item.items())
         if len(pair) != 2:
             raise item.fail("a name and a value were expected")
-        yield pair[0].text().lower(), pair[1].text()
+        yield pair[0].text(), pair[1].text()
 
 
 @dataclass(frozen=True, slots=True)
-class _Headers:
-    """The request's headers by name in lower case, as two functions of the expression language."""
+class _Named:
+    """Headers, or parameters of the query, as functions of the expression language; a missing one is empty."""
 
     pairs: tuple[tuple[str, str], ...]
+    ignore_case: bool = False
 
     def first(self, arguments: Sequence[Operand]) -> Operand:
         return next(iter(self._find(arguments)), "")
@@ -87,8 +90,8 @@ class _Headers:
 
     def _find(self, arguments: Sequence[Operand]) -> Iterator[str]:
         if len(arguments) != 1 or not isinstance(arguments[0], str):
-            raise ExpressionError("a header is named by one text")
-        wanted = arguments[0].lower()
+            raise ExpressionError("one name is expected, as a text")
+        wanted = arguments[0].lower() if self.ignore_case else arguments[0]
         return (value for name, value in self.pairs if name == wanted)
 
 
@@ -98,12 +101,11 @@ _FUNCTIONS: Mapping[str, Function] = URL_FUNCTIONS
 
 
 def _act(action: Mapping[str, Json], names: Mapping[str, Operand]) -> list[Notice]:
-    if not _holds(_text_of(action, "whenExpression"), Scope(names, _FUNCTIONS)):
-        return []
-    given = _mapping_of(action, "parameters")
-    scope = Scope(names, _FUNCTIONS)
+    given, scope = _mapping_of(action, "parameters"), Scope(names, _FUNCTIONS)
     params = {name: evaluate_text(value, scope) for name, value in given.items() if isinstance(value, str)}
     within = Scope({**names, "params": params}, _FUNCTIONS)
+    if not _holds(_text_of(action, "whenExpression"), within):
+        return []
     targets = action.get("targetSelectionCriteria")
     return [
         _choose(target, within)

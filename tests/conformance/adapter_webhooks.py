@@ -40,7 +40,7 @@ from bot.workflow.receivers import ReceiverBook
 
 Case = dict[str, Any]
 PROJECT, NAME = "proj", "rcv"
-UNSUPPORTED = {"artifactory": 501}
+UNSUPPORTED = {"artifactory": 501, "gitea": 501}
 """What Kargo answers to an event of a kind that it does not take; 400 for all other vendors."""
 
 DECISIONS = {

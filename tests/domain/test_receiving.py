@@ -170,6 +170,27 @@ def concerned(notice: Notice, *subscriptions: Subscription) -> bool:
             False,
             id="a chart elsewhere",
         ),
+        pytest.param(
+            ImageSubscription(IMAGE),
+            TagsPushed(IMAGE, ("latest",) * 1001),
+            True,
+            id="very many tags of an image",
+        ),
+        pytest.param(
+            ChartSubscription(f"oci://{IMAGE}"),
+            TagsPushed(IMAGE, ("x",) * 1001),
+            True,
+            id="very many tags of a chart",
+        ),
+        pytest.param(
+            GitSubscription(URL), RefsMoved((URL,), ("refs/heads/x",) * 1001), True, id="very many refs"
+        ),
+        pytest.param(
+            GitSubscription(URL, include_paths=("charts",)),
+            RefsMoved((URL,), ("refs/heads/main",), ("docs/b",) * 1001),
+            True,
+            id="very many paths",
+        ),
         pytest.param(GenericSubscription("x", "y"), TagsPushed(IMAGE, ("1.8.2",)), False, id="another type"),
         pytest.param(ImageSubscription(IMAGE), PullRequestEnded(f"{URL}/pull/7"), False, id="a pull request"),
         pytest.param(ImageSubscription(IMAGE), ActionFailed("x"), False, id="a failure"),

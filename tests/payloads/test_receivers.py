@@ -251,7 +251,7 @@ def act(action: dict[str, Json], **body: Json) -> tuple[Notice, ...]:
         ("request.header('X-Missing') == ''", True),
         ("request.headers('Accept') == ['a', 'b']", True),
         ("request.header('Authorization') == ''", True),
-        ("request.method == 'POST' && request.params.env == 'prod'", True),
+        ("request.method == 'POST' && request.params('env') == 'prod' && request.params('x') == ''", True),
         ("request.body.count > 2 && request.body.team in ['pay', 'shop']", True),
         ("request.body.missing?.deeper == nil", True),
         ("normalizeGit(request.body.repo) == 'https://git.acme.example/pay/ops'", True),
@@ -262,6 +262,19 @@ def test_a_condition_sees_the_request(condition: str, *, holds: bool) -> None:
         {"whenExpression": condition}, count=3, team="pay", repo="https://Git.Acme.example/pay/ops.git"
     )
     assert bool(found) is holds
+
+
+def test_a_condition_sees_the_parameters_and_a_request_may_have_no_body() -> None:
+    target: Json = [{"kind": "Warehouse", "name": "apps"}]
+    action: dict[str, Json] = {
+        "whenExpression": "request.body == nil && params.on == request.params('on')",
+        "parameters": {"on": "yes"},
+        "targetSelectionCriteria": target,
+    }
+    envelope = write_envelope("POST", "/generic/any?on=yes", [], b"")
+    assert read_notices("generic", "", envelope, {"actions": [action]}) == (
+        TargetsChosen("Warehouse", "apps", {}),
+    )
 
 
 def test_a_target_is_chosen_by_what_the_request_says() -> None:
@@ -303,6 +316,7 @@ def test_a_target_is_chosen_by_what_the_request_says() -> None:
         ({"whenExpression": "request.body.("}, "actions\\[0\\]"),
         ({"whenExpression": "1 + 1"}, "must give true or false"),
         ({"whenExpression": "missing()"}, "missing"),
+        ({"whenExpression": "request.header() == ''"}, "one name is expected"),
         ({"targetSelectionCriteria": [{"kind": "Warehouse", "name": "${{ request.body.count }}"}]}, "quote"),
         (
             {
