@@ -48,7 +48,10 @@ _KNOWN_KEYS = (
     "githubAppInstallationID",
     "githubAppPrivateKey",
     "auth-header",
+    "auth-header-old",
+    "secret-old",
     "secret-token",
+    "secret-token-old",
 )
 """Keys with capitals or dashes that an environment variable may set; all others are lower case."""
 

@@ -2,7 +2,8 @@
 
 Addresses and matching are Kargo's ("Webhook Receivers" in its documentation). A Warehouse is concerned if one of its
 subscriptions has the URL, in normal spelling, and would take the ref or tag; of git subscriptions also some changed
-path must pass their filter, where the sender lists the paths. A payload says where to look and nothing else: tags and
+path must pass their filter, where the sender lists the paths. A push without any tag concerns nobody (in Kargo every
+subscriber): it is a part of an index, whose own push follows. A payload says where to look and nothing else: tags and
 commits are found again by discovery, and an address that stands in it is compared, never asked.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 CLUSTER_SECRETS = ("kargo-system-resources", "kargo-cluster-secrets")
 """Namespaces of the Secrets that a ClusterConfig names: Kargo's, and the one of its older versions."""
 
+OLD_SUFFIX = "-old"
+"""Ends the key of a credential that is being replaced: both hold until it is taken away."""
 _KEPT = timedelta(seconds=10)
 """How long addresses are kept before Secrets are read again, so that a flood of guesses reads no files."""
 _PULL = re.compile(r"(https?://.+)/pull/([0-9]{1,18})")
@@ -47,6 +49,8 @@ class OpenReceiver:
     receiver: WebhookReceiver
     path: str
     secret: str = field(repr=False)
+    old: bool = False
+    """Whether this is the address of the credential that is being replaced."""
 
     @property
     def name(self) -> str:
@@ -81,20 +85,28 @@ def find_receivers(
     closed: list[ClosedReceiver] = []
     for project, receiver in list_configured(pipeline):
         try:
-            values = _read_secret(project, receiver, secrets)
-            path = receiver_path(project, receiver, values)
+            opened += _open(project, receiver, _read_secret(project, receiver, secrets))
         except (ValueError, TerminalError) as error:
             closed.append(ClosedReceiver(project, receiver, str(error)))
-        else:
-            credential = values.get(SECRET_KEYS[receiver.vendor], "")
-            opened.append(OpenReceiver(project, receiver, path, credential))
     return tuple(opened), tuple(closed)
+
+
+def _open(project: str, receiver: WebhookReceiver, values: Mapping[str, str]) -> Iterator[OpenReceiver]:
+    """A receiver at its address; during a rotation also at that of the old credential, `<key>-old`."""
+    key = SECRET_KEYS[receiver.vendor]
+    yield OpenReceiver(project, receiver, receiver_path(project, receiver, values), values.get(key, ""))
+    old = values.get(f"{key}{OLD_SUFFIX}", "")
+    if old:
+        yield OpenReceiver(project, receiver, receiver_path(project, receiver, {key: old}), old, old=True)
 
 
 def describe_receivers(pipeline: Pipeline, secrets: Secrets, base: str) -> str:
     """A line for each receiver: its kind, its name, and its address under `base` or why it has none."""
     opened, closed = find_receivers(pipeline, secrets)
-    lines = [f"{item.name} ({item.receiver.vendor}): {base}{item.path}" for item in opened]
+    lines = [
+        f"{item.name} ({item.receiver.vendor}{', old' if item.old else ''}): {base}{item.path}"
+        for item in opened
+    ]
     for item in closed:
         lines.append(f"{item.project}/{item.receiver.name} ({item.receiver.vendor}): closed, {item.reason}")
     return "\n".join(sorted(lines)) or "the configuration has no webhook receivers"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import AsyncIterator
 
 import pytest
@@ -151,6 +152,20 @@ async def test_a_new_secret_is_a_new_address(bed: Bed) -> None:
     assert (await bed.post("quay", path=new)).status_code == 202
 
 
+async def test_during_a_rotation_the_old_secret_holds_too(bed: Bed) -> None:
+    old_path, old_proof = bed.path("github"), proof("github", read("github.push"))
+    (bed.folder / "secret").write_text("another")
+    (bed.folder / "secret-old").write_text(SECRET, encoding="utf-8")
+    bed.clock.turn(11)
+    assert (await bed.post("github", headers=old_proof, path=old_path)).status_code == 202
+    assert (await bed.post("github", headers=old_proof)).status_code == 401
+    lines = describe_receivers(bed.pipeline, bed.secrets, "").splitlines()
+    assert f"shop/github (github, old): {old_path}" in lines
+    (bed.folder / "secret-old").unlink()
+    bed.clock.turn(11)
+    assert (await bed.post("github", headers=old_proof, path=old_path)).status_code == 404
+
+
 async def test_a_secret_that_is_gone_closes_the_receiver(bed: Bed) -> None:
     path = bed.path("quay")
     (bed.folder / "secret").write_text("")
@@ -180,6 +195,17 @@ async def test_a_receiver_that_was_removed_meanwhile_does_nothing(bed: Bed) -> N
     (delivery,) = await bed.store.list_pending_deliveries()
     gone = ReceivedIntake(bed.store, bed.intake.github, Pipeline)
     assert await gone.read(delivery) == ([], "the receiver shop/quay is no longer configured")
+
+
+async def test_no_log_tells_the_address(bed: Bed, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    await bed.post("quay", body=b"{")
+    await bed.post("quay", path=f"{bed.path('quay')}0")
+    assert await bed.looks() == []
+    assert any(record.name == "bot.workflow.receivers" for record in caplog.records)
+    digest = bed.path("quay").rpartition("/")[2]
+    ours = [record for record in caplog.records if not record.name.startswith("httpx")]
+    assert not [record for record in ours if digest in str(vars(record))]
 
 
 async def test_neither_address_nor_credentials_are_kept(bed: Bed) -> None:
