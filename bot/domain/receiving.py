@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.domain.model import (
@@ -134,6 +134,8 @@ def find_warehouses(
     notice: Notice, warehouses: Mapping[tuple[str, str], Warehouse], project: str
 ) -> tuple[tuple[str, str], ...]:
     """The Warehouses, as (project, name), that a notice concerns; an empty `project` looks in all of them."""
+    if isinstance(notice, RefsMoved):
+        notice = replace(notice, urls=tuple(normalize_git_url(url) for url in notice.urls if url))
     return tuple(
         key
         for key, warehouse in warehouses.items()
@@ -158,8 +160,7 @@ def _concerns(notice: Notice, name: str, warehouse: Warehouse) -> bool:
 def _takes_refs(subscription: Subscription, notice: RefsMoved) -> bool:
     if not isinstance(subscription, GitSubscription):
         return False
-    url = normalize_git_url(subscription.repo_url)
-    if url not in {normalize_git_url(item) for item in notice.urls if item}:
+    if normalize_git_url(subscription.repo_url) not in notice.urls:
         return False
     if len(notice.refs) > _MOST:
         return True
