@@ -128,9 +128,6 @@ def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
     """What leaves every Stage working, but does not happen: warnings."""
     for config in pipeline.project_configs.values():
         source = config.metadata.source
-        if config.webhook_receivers:
-            message = "receivers are not served yet; a registry's notifications go to /hooks/distribution"
-            yield ConfigProblem(source.path, source.line, "spec.webhookReceivers", message, Severity.WARNING)
         if any(policy.auto_rollback for policy in config.promotion_policies):
             message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
             yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)

@@ -23,6 +23,7 @@ from bot.domain.tasks import CLUSTER_TASK, missing_inputs
 from bot.domain.windows import check_window, stage_windows
 from bot.pipeline.expression_checks import Known, check_templates
 from bot.pipeline.reader import Path
+from bot.pipeline.receiver_checks import check_receivers
 from bot.pipeline.resources import Resource, cut_findings
 from bot.pipeline.schema import Finding, JsonSchema, listed, nearest, shown
 from bot.pipeline.secret_checks import check_secret
@@ -89,6 +90,8 @@ class _Checker:
         for project, config in self.pipeline.project_configs.items():
             self.report(("ProjectConfig", project, project), self.check_policies(project, config))
         self.check_windows()
+        if self.pipeline.cluster_config is not None:
+            self.report(("ClusterConfig", "", "cluster"), check_receivers(self.pipeline.cluster_config))
         for (project, name), secret in self.pipeline.secrets.items():
             self.report(("Secret", project, name), check_secret(secret))
         for policy in self.pipeline.review_policies:
@@ -277,11 +280,7 @@ class _Checker:
                     f"there is no Stage {shown(name)}, so the policy does nothing{nearest(name, stages)}"
                 )
                 yield Finding(("spec", "promotionPolicies", index), message, Severity.WARNING)
-        for index, receiver in enumerate(config.webhook_receivers):
-            if not receiver.secret:
-                path: Path = ("spec", "webhookReceivers", index, receiver.vendor, "secretRef")
-                message = "no Secret is named, so the receiver accepts no event"
-                yield Finding(path, message, Severity.WARNING)
+        yield from check_receivers(config)
         for key, links in (("freightLinks", config.freight_links), ("stageLinks", config.stage_links)):
             for index, link in enumerate(links):
                 for part, text in (("url", link.url), ("if", link.condition)):

@@ -152,11 +152,15 @@ class Event:
     """Grows with every event; 0 before it is stored."""
 
 
-class Deliveries(Protocol):
-    """Webhooks between the 202 and their work."""
+class NewDeliveries(Protocol):
+    """Webhooks before the 202."""
 
     async def store_delivery(self, delivery: Delivery) -> bool:
         """Remember it durably; False if this id is known already. Concurrent calls share one commit."""
+
+
+class Deliveries(NewDeliveries, Protocol):
+    """Webhooks between the 202 and their work."""
 
     async def get_delivery(self, delivery_id: str) -> Delivery | None:
         """A delivery that is kept, done or not."""

@@ -14,6 +14,7 @@ from bot.domain.model import (
     ImageSubscription,
     Metadata,
     ProjectConfig,
+    PromotionPolicy,
     PromotionTask,
     PromotionTemplate,
     Selector,
@@ -116,7 +117,11 @@ def test_a_task_with_its_own_pull_request_is_an_error_wherever_its_step_stands()
 
 
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:
-    config = ProjectConfig(Metadata("shop", "shop"), webhook_receivers=(WebhookReceiver("r", "github", "s"),))
+    policy = PromotionPolicy(Selector(name="dev"), auto_rollback=True)
+    receivers = (WebhookReceiver("r", "github", "s"),)
+    config = ProjectConfig(
+        Metadata("shop", "shop"), promotion_policies=(policy,), webhook_receivers=receivers
+    )
     (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
     assert problem.severity is Severity.WARNING
-    assert problem.stage == ""
+    assert (problem.stage, problem.key) == ("", "spec.promotionPolicies")
