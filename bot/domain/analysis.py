@@ -6,7 +6,7 @@ times are aware datetimes, all durations seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -60,6 +60,8 @@ class WebQuery:
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: str = ""
+    is_json: bool = False
+    """Whether the body is JSON text, so that what is filled in must be escaped."""
     json_path: str = ""
     timeout: float = 10.0
     insecure: bool = False
@@ -209,10 +211,18 @@ def find_due(run: AnalysisRun, now: datetime) -> tuple[Metric, ...]:
     return tuple(metric for metric, at in times if at is not None and at <= now)
 
 
-def record(run: AnalysisRun, metric: Metric, measurement: Measurement) -> AnalysisRun:
-    """The run with one more measurement, and with the phases that follow from it."""
-    result = _counted(run.result(metric), measurement, run.kept.get(metric.name) or KEPT)
-    return assess(replace(run, results={**run.results, metric.name: result}), measurement.finished_at)
+def record(run: AnalysisRun, taken: Sequence[tuple[Metric, Measurement]]) -> AnalysisRun:
+    """The run with measurements that were taken together, and with the phases that follow from them.
+
+    What comes after the end is not counted.
+    """
+    if run.phase.ended or not taken:
+        return run
+    results = dict(run.results)
+    for metric, measurement in taken:
+        kept = run.kept.get(metric.name) or KEPT
+        results[metric.name] = _counted(results.get(metric.name, MetricResult()), measurement, kept)
+    return assess(replace(run, results=results), max(measurement.finished_at for _, measurement in taken))
 
 
 def _counted(result: MetricResult, taken: Measurement, kept: int) -> MetricResult:
@@ -329,15 +339,29 @@ def verdict(run: AnalysisRun) -> Verdict:
 # -- words -----------------------------------------------------------------------------------------------------
 
 
-def describe_run(run: AnalysisRun) -> str:
-    """Where a run stands, as people read it: how far it is and when it goes on, or how and why it ended."""
+def describe_run(run: AnalysisRun, *, elsewhere: bool = False) -> str:
+    """Where a run stands, as people read it: how far it is and when it goes on, or how and why it ended.
+
+    `elsewhere` is for people of another Stage: the Stage is named, and what its metrics said is left out.
+    """
+    where = f" in {run.stage}" if elsewhere else ""
     if run.phase.ended:
-        return f"verification {run.phase.lower()}" + (f": {run.message}" if run.message else "")
+        said = f": {run.message}" if run.message and not elsewhere else ""
+        return f"verification {_ENDED[run.phase]}{where}{said}"
     if run.message:
-        return f"waits for verification: {run.message}"
+        return f"waits for verification{where}: {run.message}"
     at = next_time(run)
     later = f", next at {at:%Y-%m-%d %H:%M:%S} UTC" if at is not None else ""
-    return f"waits for verification: {count_words(run)}{later}"
+    return f"waits for verification{where}: {count_words(run)}{later}"
+
+
+_ENDED = {
+    Phase.SUCCESSFUL: "succeeded",
+    Phase.FAILED: "failed",
+    Phase.ERROR: "could not be carried out",
+    Phase.INCONCLUSIVE: "was inconclusive",
+    Phase.ABORTED: "was aborted",
+}
 
 
 def count_words(run: AnalysisRun) -> str:

@@ -49,7 +49,7 @@ def leave_stage(status: FreightStatus, stage: str, at: datetime) -> FreightStatu
     verified = status.verified_in.get(stage)
     if verified is None:
         return replace(status, currently_in=current)
-    soak = max(verified.longest_soak, (at - since).total_seconds())
+    soak = max(verified.longest_soak, (at - max(since, verified.verified_at)).total_seconds())
     return replace(
         status,
         currently_in=current,
@@ -64,6 +64,13 @@ def verify_in_stage(status: FreightStatus, stage: str, at: datetime) -> FreightS
     return replace(status, verified_in={**status.verified_in, stage: Verified(verified_at=at)})
 
 
+def revoke_in_stage(status: FreightStatus, stage: str) -> FreightStatus:
+    """The Freight failed in the Stage: it is no longer proven there, and its soak begins anew."""
+    if stage not in status.verified_in:
+        return status
+    return replace(status, verified_in={name: at for name, at in status.verified_in.items() if name != stage})
+
+
 def approve_for_stage(status: FreightStatus, stage: str, at: datetime) -> FreightStatus:
     """Somebody approved the Freight for the Stage, whatever verification and soak say; the first time is kept."""
     if stage in status.approved_for:
@@ -72,12 +79,15 @@ def approve_for_stage(status: FreightStatus, stage: str, at: datetime) -> Freigh
 
 
 def longest_soak(status: FreightStatus, stage: str, now: datetime) -> float:
-    """Seconds of the longest stay in a Stage, the present one included; nothing counts before verification."""
+    """Seconds of the longest stay in a Stage, the present one included; nothing counts before verification.
+
+    Kargo counts a stay that was verified later from its beginning; here that time proves nothing.
+    """
     verified = status.verified_in.get(stage)
     if verified is None:
         return 0.0
     since = status.currently_in.get(stage)
-    current = (now - since).total_seconds() if since is not None else 0.0
+    current = (now - max(since, verified.verified_at)).total_seconds() if since is not None else 0.0
     return max(verified.longest_soak, current)
 
 
@@ -133,8 +143,9 @@ def _explain_upstream(
     missing = timedelta(seconds=required - soaked)
     text = f"it has soaked {_duration(soaked)} of {_duration(required)} in {stage}"
     if stage in status.currently_in:
-        # A longer finished stay does not help the present one: that began at `since`.
-        at = status.currently_in[stage] + timedelta(seconds=required)
+        # A longer finished stay does not help the present one.
+        begun = max(status.currently_in[stage], status.verified_in[stage].verified_at)
+        at = begun + timedelta(seconds=required)
         return Availability(available=False, reason=text, since=at)
     return Availability(
         available=False,

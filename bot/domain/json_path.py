@@ -14,6 +14,7 @@ from bot.domain.values import Json
 
 _LONGEST = 1000
 _MOST_FOUND = 100_000
+_MOST_DEEP = 2
 _NAME = re.compile(r"(?:[\w$-]|\\.)+")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 _PLACE = re.compile(r"-?\d{1,9}")
@@ -106,6 +107,8 @@ def _parse(text: str) -> tuple[_Part, ...]:
         else:
             raise JsonPathError(f"the path cannot be read at {text[at : at + 20]!r}")
         bare = False
+    if sum(isinstance(part, _Deep) for part in parts) > _MOST_DEEP:
+        raise JsonPathError(f"`..` may stand at most {_MOST_DEEP} times in a path")
     return tuple(parts)
 
 

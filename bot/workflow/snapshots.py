@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
 from bot.domain.auto_promotion import StageProgress, is_auto_promotion_enabled, plan_auto_promotions
 from bot.domain.availability import (
@@ -50,7 +51,9 @@ class Gatherer:
         promotion = await self.store.find_current_promotion(project, name)
         recent = await self.store.list_promotions(project, name)
         last = next((p for p in recent if p.state.ended), None)
-        candidate, why, at = await self._candidate(stage, record, promotion, recent)
+        runs = present_runs(await self.store.list_newest_runs(project), await self.store.list_stages(project))
+        found = await self._candidate(stage, record, promotion, recent)
+        candidate, why, at = explain_verifications(stage, runs, found)
         seen = Snapshot(
             now=self.clock.now(),
             project=project,
@@ -63,6 +66,7 @@ class Gatherer:
             candidate_at=at,
             frozen=record.frozen,
             problem=self.configuration.problem_of(project, name),
+            verifying=verifying(runs.get(name)),
         )
         return seen if promotion is None else await self._with_review(seen, promotion)
 
@@ -80,7 +84,8 @@ class Gatherer:
         tally = await self.tally(seen.policy, promotion, preview, pull)
         # And this last: a freeze or hold that was there before the merge is then never missed after it.
         record = await self.store.get_stage(promotion.project, promotion.stage)
-        gates = (*self._windows(seen, promotion), *_gates(promotion, preview, tally, pull, record))
+        first = (*self._windows(seen, promotion), *_verification_gate(seen, promotion))
+        gates = (*first, *_gates(promotion, preview, tally, pull, record))
         return replace(
             seen,
             pull=pull,
@@ -280,6 +285,40 @@ def choose_candidate(
     if soonest is not None:
         return None, soonest.reason, soonest.since
     return None, "; ".join(answer.reason for answer in answers), None
+
+
+def present_runs(runs: Iterable[AnalysisRun], records: Iterable[StageRecord]) -> dict[str, AnalysisRun]:
+    """By Stage the run that speaks of what the Stage has now, of the newest runs of each Stage."""
+    now = {record.stage: record.history[0].id for record in records if record.history}
+    return {run.stage: run for run in runs if not run.settled or run.collection == now.get(run.stage)}
+
+
+def verifying(run: AnalysisRun | None) -> str:
+    """How far a Stage's newest verification is, empty if none is under way."""
+    return describe_run(run) if run is not None and not run.settled else ""
+
+
+def explain_verifications(
+    stage: Stage, runs: Mapping[str, AnalysisRun], found: tuple[Freight | None, str, datetime | None]
+) -> tuple[Freight | None, str, datetime | None]:
+    """The candidate as it was found; where there is none, with what the verifications upstream say.
+
+    `runs` are those of what each Stage has now.
+    """
+    candidate, why, at = found
+    names = dict.fromkeys(name for request in stage.requested_freight for name in request.sources.stages)
+    unproven = [runs[name] for name in names if name in runs and runs[name].phase is not Phase.SUCCESSFUL]
+    if candidate is not None or not unproven:
+        return found
+    said = "; ".join(describe_run(run, elsewhere=True) for run in unproven)
+    return None, said if why.startswith("no Freight") else f"{why}; {said}", at
+
+
+def _verification_gate(seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
+    """The gate of the present Freight's verification while it is under way; a rollback passes it."""
+    if not seen.verifying or promotion.rollback:
+        return ()
+    return (Gate("verification", False, seen.verifying),)
 
 
 def _not_by_itself(stage: str) -> str:
