@@ -138,7 +138,8 @@ def test_why_a_stage_waits(changes: dict[str, object], said: str) -> None:
 
 def test_soak_time_tells_when_it_is_over() -> None:
     stages = (stage("dev"), stage("staging", "dev", soak=3600.0))
-    status = replace(PROVEN.status, currently_in={"dev": views.NOW - timedelta(minutes=20)})
+    proven = verify_in_stage(FreightStatus(), "dev", views.NOW - timedelta(minutes=20))
+    status = replace(proven, currently_in={"dev": views.NOW - timedelta(minutes=30)})
     found = card(facts(KnownFreight(views.NEW, status), stages=stages), "staging")
     assert found.until == views.NOW + timedelta(minutes=40)
 
