@@ -178,6 +178,11 @@ class _Reading:
             if name.removeprefix("args.") not in self.values or not name.startswith("args."):
                 hint = nearest(name, [f"args.{known}" for known in self.values])
                 self.complain(f"there is no argument for {shown(found[0])}{hint}", *key)
+        return self.known(text)
+
+    def known(self, value: Json) -> str:
+        """The text of a value, with known arguments filled in."""
+        text = value if isinstance(value, str) else "" if value is None else str(value)
         return fill(text, {name: known for name, known in self.values.items() if known is not None})
 
     def number(self, raw: Json, key: str, default: int) -> int:
@@ -243,7 +248,7 @@ def read_metric(
         consecutive_success_limit=reading.number(raw, "consecutiveSuccessLimit", 0),
     )
     numbers = ("count", "failureLimit", "inconclusiveLimit", "interval")
-    if not any(reading.is_open(str(mapping_at(raw).get(key, ""))) for key in numbers):
+    if not any(reading.is_open(reading.known(mapping_at(raw).get(key))) for key in numbers):
         for key, message in _check_limits(metric):
             reading.complain(message, key)
     return metric, reading.findings

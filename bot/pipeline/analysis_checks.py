@@ -83,7 +83,7 @@ def check_verification(stage: Stage, specs: Sequence[Spec], *, whole: bool) -> I
         path: Path = (*_VERIFICATION, "args", index, "value")
         yield from check_templates(argument.value, path, Known(variables, {}, {}))
         yield from _check_secret(argument.value, path)
-    if whole:
+    if whole and specs:
         yield from _check_together(verification, specs)
 
 
