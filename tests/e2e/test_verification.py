@@ -6,9 +6,9 @@ import pytest
 
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import TAG, C, P, Seed, commit, stage, values
-from tests.e2e.probe import open_probe
 from tests.e2e.road import Road
 from tests.e2e.talk import say
+from tests.probe import open_probe
 
 pytestmark = pytest.mark.e2e
 
