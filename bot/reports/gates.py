@@ -16,6 +16,7 @@ _NAMES = {
     "freeze": "Freeze",
     "hold": "Hold",
     "verification": "Verification",
+    "verified": "Verified before",
     "wait": "Waits for",
     "window": "Window",
 }
@@ -76,6 +77,7 @@ def missing(gate: Gate, view: PromotionView) -> str:
         "freeze": f"`/unfreeze` (frozen: {gate.reason.removeprefix('frozen: ')})",
         "hold": f"`/resume` (held: {gate.reason.removeprefix('on hold: ')})",
         "verification": f"the end of the verification ({gate.reason.removeprefix('waits for verification: ')})",
+        "verified": f"another verification, or `/approve` ({gate.reason})",
         "wait": gate.reason,
         "window": f"the promotion window ({gate.reason})",
     }

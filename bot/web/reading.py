@@ -20,7 +20,8 @@ from bot.reports.gates import is_gated
 from bot.web.overview import ProjectFacts
 from bot.web.promotion_page import Links, PromotionFacts
 from bot.workflow.configuration import Configuration
-from bot.workflow.snapshots import Gatherer, present_runs
+from bot.workflow.proofs import present_runs
+from bot.workflow.snapshots import Gatherer
 
 _PROJECT_KEPT = timedelta(seconds=1)
 _REST = 10

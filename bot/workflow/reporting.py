@@ -24,7 +24,7 @@ from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
 from bot.workflow.configuration import Configuration
-from bot.workflow.snapshots import present_runs
+from bot.workflow.proofs import present_runs
 
 _CHECKS, _PULL, _COMMENTS = 0, 1, 2
 

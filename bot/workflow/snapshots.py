@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bot.domain.analysis import AnalysisRun, Phase, describe_run
+from bot.domain.analysis import AnalysisRun
 from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
 from bot.domain.auto_promotion import StageProgress, is_auto_promotion_enabled, plan_auto_promotions
 from bot.domain.availability import (
@@ -29,6 +29,7 @@ from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
 from bot.workflow.configuration import Configuration
 from bot.workflow.merges import find_lost_change
+from bot.workflow.proofs import explain_verifications, present_runs, verification_gates, verifying
 
 _RETRY_PREVIEW = timedelta(seconds=30)
 _WAITING = (State.HELD, State.STOPPED, State.FULFILLING)
@@ -84,7 +85,7 @@ class Gatherer:
         tally = await self.tally(seen.policy, promotion, preview, pull)
         # And this last: a freeze or hold that was there before the merge is then never missed after it.
         record = await self.store.get_stage(promotion.project, promotion.stage)
-        first = (*self._windows(seen, promotion), *_verification_gate(seen, promotion))
+        first = (*self._windows(seen, promotion), *await self._verified(seen, promotion))
         gates = (*first, *_gates(promotion, preview, tally, pull, record))
         return replace(
             seen,
@@ -110,6 +111,16 @@ class Gatherer:
         return (
             Gate("window", state.is_open, state.reason or "promotions are allowed now", state.changes_at),
         )
+
+    async def _runs(self, project: str) -> Mapping[str, AnalysisRun]:
+        """By Stage the verification of what it has now."""
+        newest = await self.store.list_newest_runs(project)
+        return present_runs(newest, await self.store.list_stages(project)) if newest else {}
+
+    async def _verified(self, seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
+        runs = await self._runs(promotion.project)
+        known = await self.store.get_freight(promotion.project, promotion.freight.name) if runs else None
+        return verification_gates(seen, promotion, runs, known[1]) if known is not None else ()
 
     async def find_pull(self, promotion: Promotion) -> PullRequest | None:
         """The pull request of a Promotion as it is now, None if it has none."""
@@ -285,40 +296,6 @@ def choose_candidate(
     if soonest is not None:
         return None, soonest.reason, soonest.since
     return None, "; ".join(answer.reason for answer in answers), None
-
-
-def present_runs(runs: Iterable[AnalysisRun], records: Iterable[StageRecord]) -> dict[str, AnalysisRun]:
-    """By Stage the run that speaks of what the Stage has now, of the newest runs of each Stage."""
-    now = {record.stage: record.history[0].id for record in records if record.history}
-    return {run.stage: run for run in runs if not run.settled or run.collection == now.get(run.stage)}
-
-
-def verifying(run: AnalysisRun | None) -> str:
-    """How far a Stage's newest verification is, empty if none is under way."""
-    return describe_run(run) if run is not None and not run.settled else ""
-
-
-def explain_verifications(
-    stage: Stage, runs: Mapping[str, AnalysisRun], found: tuple[Freight | None, str, datetime | None]
-) -> tuple[Freight | None, str, datetime | None]:
-    """The candidate as it was found; where there is none, with what the verifications upstream say.
-
-    `runs` are those of what each Stage has now.
-    """
-    candidate, why, at = found
-    names = dict.fromkeys(name for request in stage.requested_freight for name in request.sources.stages)
-    unproven = [runs[name] for name in names if name in runs and runs[name].phase is not Phase.SUCCESSFUL]
-    if candidate is not None or not unproven:
-        return found
-    said = "; ".join(describe_run(run, elsewhere=True) for run in unproven)
-    return None, said if why.startswith("no Freight") else f"{why}; {said}", at
-
-
-def _verification_gate(seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
-    """The gate of the present Freight's verification while it is under way; a rollback passes it."""
-    if not seen.verifying or promotion.rollback:
-        return ()
-    return (Gate("verification", False, seen.verifying),)
 
 
 def _not_by_itself(stage: str) -> str:

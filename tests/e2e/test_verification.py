@@ -107,7 +107,9 @@ async def test_the_next_stage_waits_until_the_freight_is_verified(start_road: St
         await say(road, pull, "/verify dev")
         await wait_for_verification(road, after, "succeeded")
         assert len(probe.asked) - asked == 2
-        assert (await road.wait_for_pull("staging")).number > pull
+        following = await road.wait_for_pull("staging")
+        await road.approve(following.number)
+        await road.wait_until_mergeable(following.number)
         assert "verified" in await status_of(road, pull)
 
         probe.answer(200, {"ok": False})
@@ -115,6 +117,9 @@ async def test_the_next_stage_waits_until_the_freight_is_verified(start_road: St
         await say(road, pull, "/verify dev")
         await wait_for_verification(road, after, "failed")
         assert "verification failed" in await status_of(road, pull)
+        # What failed since it was approved for the next Stage is not merged there.
+        check = await road.wait_for_check(following.number, "lockstep", None)
+        assert "verification failed in dev" in f"{check.title} {check.summary}"
         assert not any(TOKEN in body.text for body in road.bodies)
         assert TOKEN not in str(await road.events())
         assert TOKEN not in road.bot.log.read_text()

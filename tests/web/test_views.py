@@ -28,7 +28,7 @@ from bot.ports import Event, PromotionLine, StageRecord
 from bot.ports.store import FreightLine
 from bot.web.overview import ProjectFacts, StageCard, show_project
 from bot.web.promotion_page import Links, PromotionFacts, PromotionPage, show_promotion
-from bot.workflow.snapshots import present_runs
+from bot.workflow.proofs import present_runs
 from tests.reports import views
 
 ALL = frozenset({"dev", "staging", "prod"})
