@@ -59,6 +59,11 @@ def verification_gates(
     return tuple(gates)
 
 
+def upstream_of(stage: Stage) -> tuple[str, ...]:
+    """The Stages that a Stage takes Freight from, each once."""
+    names = (name for request in stage.requested_freight for name in request.sources.stages)
+    return tuple(dict.fromkeys(names))
+
+
 def _upstream(stage: Stage, runs: Mapping[str, AnalysisRun]) -> list[AnalysisRun]:
-    names = dict.fromkeys(name for request in stage.requested_freight for name in request.sources.stages)
-    return [runs[name] for name in names if name in runs]
+    return [runs[name] for name in upstream_of(stage) if name in runs]

@@ -29,7 +29,13 @@ from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
 from bot.workflow.configuration import Configuration
 from bot.workflow.merges import find_lost_change
-from bot.workflow.proofs import explain_verifications, present_runs, verification_gates, verifying
+from bot.workflow.proofs import (
+    explain_verifications,
+    present_runs,
+    upstream_of,
+    verification_gates,
+    verifying,
+)
 
 _RETRY_PREVIEW = timedelta(seconds=30)
 _WAITING = (State.HELD, State.STOPPED, State.FULFILLING)
@@ -112,13 +118,16 @@ class Gatherer:
             Gate("window", state.is_open, state.reason or "promotions are allowed now", state.changes_at),
         )
 
-    async def _runs(self, project: str) -> Mapping[str, AnalysisRun]:
-        """By Stage the verification of what it has now."""
-        newest = await self.store.list_newest_runs(project)
-        return present_runs(newest, await self.store.list_stages(project)) if newest else {}
+    async def _runs(self, stage: Stage) -> Mapping[str, AnalysisRun]:
+        """The verification of what the Stage has now, and of what those have that it takes Freight from."""
+        project, found = stage.metadata.namespace, dict[str, AnalysisRun]()
+        for name in (stage.metadata.name, *upstream_of(stage)):
+            runs = await self.store.list_runs(project, name, limit=1)
+            found |= present_runs(runs, [await self.store.get_stage(project, name)] if runs else [])
+        return found
 
     async def _verified(self, seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
-        runs = await self._runs(promotion.project)
+        runs = await self._runs(seen.stage)
         known = await self.store.get_freight(promotion.project, promotion.freight.name) if runs else None
         return verification_gates(seen, promotion, runs, known[1]) if known is not None else ()
 
