@@ -210,9 +210,11 @@ class _Reading:
 
     def condition(self, raw: Json, key: str) -> str:
         text = self.filled(mapping_at(raw).get(key), key).strip()
-        problem = check_condition(text) if text and not self.is_open(text) else ""
-        if problem:
-            self.complain(problem, key)
+        # Whatever an argument that is not known yet will be: a number or a text, or else a name.
+        tries = [_PLACEHOLDER.sub(word, text) for word in ("1", "x")] if self.is_open(text) else [text]
+        problems = [check_condition(attempt) for attempt in tries] if text else []
+        if problems and all(problems):
+            self.complain(problems[0], key)
         return text
 
     def is_open(self, text: str) -> bool:

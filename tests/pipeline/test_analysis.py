@@ -161,8 +161,18 @@ def test_filling_in_leaves_what_is_not_known() -> None:
     assert fill("{{args.a}} {{ args.b }} {{ x }}", {"a": "1"}) == "1 {{ args.b }} {{ x }}"
 
 
-def test_a_good_verification_has_no_problem() -> None:
-    assert told() == []
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'result == "{{ args.host }}"',
+        "result < {{ args.host }}",
+        "result.{{ args.host }} > 1",
+        "{{ args.host }}",
+    ],
+)
+def test_a_condition_may_use_an_argument_that_is_not_known_yet(condition: str) -> None:
+    text = TEMPLATE.replace('result == "{{ args.host }}"', f"'{condition}'")
+    assert told(template=text) == []
 
 
 @pytest.mark.parametrize(
@@ -174,6 +184,13 @@ def test_a_good_verification_has_no_problem() -> None:
             "successCondition: result >",
             "template.yaml:15 spec.metrics[0].successCondition: the expression cannot be read: unexpected the end",
             id="a condition that cannot be read",
+        ),
+        pytest.param(
+            "template",
+            'successCondition: result == "{{ args.host }}"',
+            'successCondition: result === "{{ args.host }}"',
+            "template.yaml:15 spec.metrics[0].successCondition: the expression cannot be read",
+            id="a condition that cannot be read whatever its argument will be",
         ),
         pytest.param(
             "template",
