@@ -50,6 +50,7 @@ from bot.web.session import Cookies
 from bot.web.sign_in import SigningIn
 from bot.web.webhooks import Webhooks
 from bot.workflow import engine
+from bot.workflow.arrival import Arrival
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
@@ -57,6 +58,7 @@ from bot.workflow.discovery import Discoverer
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
 from bot.workflow.looks import Looks
+from bot.workflow.measuring import Meter
 from bot.workflow.outbox import Outbox
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
@@ -67,6 +69,7 @@ from bot.workflow.scopes import Evaluators
 from bot.workflow.segments import Worker
 from bot.workflow.snapshots import Gatherer
 from bot.workflow.stages import StageLooker
+from bot.workflow.verification import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +165,9 @@ def join(
     publisher = Publisher(
         ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
     )
+    evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
+    meter = Meter(ports.http, ports.clock)
+    verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
     looker = StageLooker(gatherer, reporter, publisher, store, github)
     worker = Worker(
         previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
@@ -174,7 +180,8 @@ def join(
         github=github,
         clock=ports.clock,
         configuration=configuration,
-        evaluator=Evaluators(configuration, store, ports.secrets, settings.public_url).of,
+        evaluator=evaluators.of,
+        arrival=Arrival(store, ports.clock, verifier),
     )
     source = parse_source(settings.config)
     repository = source[0] if isinstance(source, tuple) else None
@@ -186,12 +193,13 @@ def join(
         configuration=configuration,
         stages=looker,
         discoverer=Discoverer(ports.registry, store, ports.clock, settings.settle),
-        commands=Commands(store, github, looker, reporter, lambda: identity),
+        commands=Commands(store, github, looker, reporter, verifier, lambda: identity),
         worker=worker,
         reporter=reporter,
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),
         outbox=Outbox(store, github, ports.clock),
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
+        verifier=verifier,
     )
 
 

@@ -39,12 +39,6 @@ def find_not_carried_out(pipeline: Pipeline, *, replicas: bool = False) -> tuple
 
 
 def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
-    if stage.verification is not None:
-        yield _Finding(
-            "spec.verification",
-            "verification by analysis is not carried out yet; without it Freight counts as verified when every step "
-            "has succeeded, argocd-update's wait for health included",
-        )
     yield from _of_warehouses(stage, pipeline.warehouses)
     own = sorted({step.uses for step in _steps_of(stage, pipeline) if step.uses in _OWN_REVIEW})
     if own:

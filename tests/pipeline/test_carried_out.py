@@ -22,7 +22,6 @@ from bot.domain.model import (
     Stage,
     Step,
     TaskReference,
-    Verification,
     Warehouse,
     WebhookReceiver,
 )
@@ -51,11 +50,6 @@ def test_a_pipeline_of_images_is_carried_out() -> None:
 @pytest.mark.parametrize(
     ("pipeline", "says"),
     [
-        pytest.param(
-            replace(GOOD, stages={("shop", "dev"): replace(DEV, verification=Verification())}),
-            "verification",
-            id="an analysis",
-        ),
         pytest.param(
             replace(
                 GOOD,
