@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import re
 import secrets
@@ -44,6 +45,8 @@ API_TOKEN = "token-of-the-tests"
 PATIENCE = 40.0
 """Seconds that a wait may take before the test fails; on a quiet machine everything is there within a few."""
 SENTINEL = "lockstep-unknown-"
+_GIVEN: set[int] = set()
+"""Ports that roads of this process have, running or not."""
 _MAINTAIN = 2
 """GitHub's id of the role that may push past the rules in these tests, as an operator who repairs things."""
 
@@ -511,12 +514,17 @@ def _remember(directory: Path) -> dict[str, Any]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses, below those that the system gives to clients, so that they are free again later."""
+    """Ports that nobody uses, below those that the system gives to clients, so that they are free again later.
+
+    A road that is stopped keeps its ports for its copies, so none is given twice, and each worker has its own range.
+    """
+    first = 20_000 + 1_500 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8)
     found: list[int] = []
     while len(found) < count:
-        port = random.randint(20_000, 32_000)
+        port = random.randrange(first, first + 1_500)
         with socket.socket() as probe:
-            if port not in found and probe.connect_ex(("127.0.0.1", port)) != 0:
+            if port not in _GIVEN and probe.connect_ex(("127.0.0.1", port)) != 0:
+                _GIVEN.add(port)
                 found.append(port)
     return found
 
