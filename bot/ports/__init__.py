@@ -19,6 +19,7 @@ from bot.ports.git import (
     PushOutcome,
     Refused,
     Signature,
+    WatchedGit,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
 from bot.ports.signing_in import SignIn
@@ -111,4 +112,5 @@ __all__ = [
     "TerraformRun",
     "TransientError",
     "Vault",
+    "WatchedGit",
 ]
