@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,15 +17,18 @@ import uvicorn
 from starlette.applications import Starlette
 
 from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
+from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
 from bot.adapters.config import DirectorySource, RepositorySource, parse_source
-from bot.adapters.git import GitMirror
+from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
+from bot.adapters.logins import Logins
 from bot.adapters.logs import start_logging
 from bot.adapters.oci.client import OciRegistries
+from bot.adapters.oci.wire import Wire
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
@@ -49,13 +52,17 @@ from bot.web.sign_in import SigningIn
 from bot.web.webhooks import Webhooks
 from bot.workflow import engine
 from bot.workflow.bystanders import Bystanders
+from bot.workflow.chart_discovery import ChartFinder
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
-from bot.workflow.discovery import Discoverer
+from bot.workflow.discovery import Discoverer, Finders
 from bot.workflow.fulfil import Fulfiller
+from bot.workflow.git_discovery import CommitFinder
+from bot.workflow.image_discovery import ImageFinder
 from bot.workflow.intake import Intake
 from bot.workflow.looks import Looks
 from bot.workflow.outbox import Outbox
+from bot.workflow.own_commits import OwnCommits
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
 from bot.workflow.rehearsal import Rehearsal
@@ -118,6 +125,9 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
             environment=settings.environment,
         )
+        wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
+        hosts = {login.host.lower(): (login.username, login.password) for login in settings.registries}
+        logins = Logins(secrets, wire, clock, hosts)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         ports = Ports(
             clock=clock,
@@ -125,7 +135,9 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             terraform=terraform,
             github=github,
             argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
-            registry=await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets))),
+            registry=await stack.enter_async_context(OciRegistries(logins.of_image)),
+            charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
+            watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
             secrets=secrets,
             vault=vault,
             http=await stack.enter_async_context(HttpClient()),
@@ -160,8 +172,12 @@ def join(
     # Only where people can sign in there is a page that a link could lead to.
     page = settings.public_url if settings.client_id else ""
     reporter = Reporter(store, github, ports.vault, ports.clock, configuration, page)
-    publisher = Publisher(
-        ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
+    author = (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
+    publisher = Publisher(ports.git, github, author)
+    finders = Finders(
+        CommitFinder(ports.watched, OwnCommits(ports.vault.digest, author[1]), ports.clock),
+        ImageFinder(ports.registry),
+        ChartFinder(ports.charts),
     )
     looker = StageLooker(gatherer, reporter, publisher, store, github)
     worker = Worker(
@@ -185,7 +201,7 @@ def join(
         clock=ports.clock,
         configuration=configuration,
         stages=looker,
-        discoverer=Discoverer(ports.registry, store, ports.clock, settings.settle),
+        discoverer=Discoverer(finders, store, ports.clock, settings.settle),
         commands=Commands(store, github, looker, reporter, lambda: identity),
         worker=worker,
         reporter=reporter,
@@ -365,12 +381,3 @@ def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
         name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
         for name, server in settings.argocd.items()
     }
-
-
-def _registry_logins(settings: Settings, secrets: SecretStore) -> Callable[[str], tuple[str, str] | None]:
-    logins = {login.host.lower(): (login.username, login.password) for login in settings.registries}
-
-    def find(repository: str) -> tuple[str, str] | None:
-        return logins.get(repository.partition("/")[0].lower()) or secrets.find_image_credentials(repository)
-
-    return find

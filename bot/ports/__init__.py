@@ -38,6 +38,7 @@ from bot.ports.store import (
 from bot.ports.terraform import Terraform, TerraformRun
 from bot.ports.world import (
     ArgoCD,
+    Charts,
     Clock,
     ConfigSource,
     Dns,
@@ -63,6 +64,8 @@ class Ports:
     github: GitHub
     argocd: ArgoCD
     registry: Registry
+    charts: Charts
+    watched: WatchedGit
     secrets: Secrets
     vault: Vault
     http: Http
@@ -73,6 +76,7 @@ class Ports:
 __all__ = [
     "AppliedState",
     "ArgoCD",
+    "Charts",
     "Clock",
     "Commit",
     "ConfigSource",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import random
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,6 +34,10 @@ log = logging.getLogger(__name__)
 _TERMINAL_PAUSE = timedelta(minutes=1)
 _TRANSIENT_PAUSE = 10.0
 _FAILED_PAUSE = 1.0
+_LATEST = 1.1
+"""How much later than its interval, at most, a Warehouse is looked at again."""
+_OVERDUE = 1.5
+"""After so many intervals without a look the timer of a Warehouse is lost."""
 _MOST_PROBLEMS = 20
 """Problems of a configuration that the timeline shows; `lockstep validate` and the check show all."""
 
@@ -128,13 +133,28 @@ class Looks:
             await self._guarded("comments", self._find_lost_comments(interval))
 
     async def sweep(self) -> None:
-        """Ask for a look at the configuration and at every Stage, and have failed deliveries sent again."""
+        """Ask for a look at the configuration and every Stage, and have failed deliveries sent again.
+
+        A Warehouse is looked at when its own interval is over, since each look costs its registries requests; the
+        sweep asks only for those whose timer is lost.
+        """
         await self.store.request_looks([Look("config", "", "a sweep")])
-        await self.look_at_everything("a sweep")
+        pipeline = self.configuration.pipeline
+        looks = [Look("stage", f"{project}/{name}", "a sweep") for project, name in pipeline.stages]
+        await self.store.request_looks(looks + await self._overdue_warehouses())
         since = self.clock.now() - timedelta(days=3)
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
                 await self.github.redeliver(delivery)
+
+    async def _overdue_warehouses(self) -> list[Look]:
+        now = self.clock.now()
+        found = []
+        for (project, name), warehouse in self.configuration.pipeline.warehouses.items():
+            seen = await self.store.get_discovery(project, name)
+            if seen is None or now - seen[1] > timedelta(seconds=_OVERDUE * warehouse.interval):
+                found.append(Look("warehouse", f"{project}/{name}", "a sweep"))
+        return found
 
     async def _find_lost_comments(self, age: float) -> None:
         """Have commands run whose delivery never came within `age` seconds."""
@@ -232,7 +252,9 @@ class Looks:
         warehouse = self.configuration.pipeline.warehouses.get((project, name))
         if warehouse is None:
             return
-        again = self.clock.now() + timedelta(seconds=warehouse.interval)
+        # Warehouses that began together would else ask their registries together for ever.
+        pause = warehouse.interval * random.uniform(1.0, _LATEST)
+        again = self.clock.now() + timedelta(seconds=pause)
         await self.store.request_looks([Look("warehouse", key, "its interval")], at=again)
         discovered = await self.discoverer.look(warehouse)
         if discovered.freight is not None:

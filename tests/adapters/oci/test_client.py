@@ -14,7 +14,7 @@ from bot.adapters.oci import OciRegistries
 from bot.adapters.oci.references import Reference, is_loopback, parse_reference
 from bot.adapters.oci.signing import parse_challenge
 from bot.ports import TerminalError, TransientError
-from tests.adapters.oci.registries import digest_of
+from tests.adapters.oci.registries import digest_of, signed_in
 
 BASE = "https://reg.example/v2/acme/app"
 REPOSITORY = "reg.example/acme/app"
@@ -28,7 +28,7 @@ def wire() -> Iterator[respx.Router]:
 
 @pytest.fixture
 async def registry(wire: respx.Router) -> AsyncIterator[OciRegistries]:
-    async with OciRegistries(lambda repository: ("bot", "pw")) as registries:
+    async with OciRegistries(signed_in(("bot", "pw"))) as registries:
         yield registries
 
 
