@@ -50,9 +50,8 @@ async def exchange_amazon(wire: Wire, clock: Clock, values: Mapping[str, str]) -
         "x-amz-date": clock.now().strftime("%Y%m%dT%H%M%SZ"),
     }
     body = b"{}"
-    signed = sign_amazon(
-        headers, body, region, values["awsAccessKeyID"], values.get("awsSecretAccessKey", "")
-    )
+    key = values["awsAccessKeyID"], values.get("awsSecretAccessKey", "")
+    signed = sign_amazon(headers, body, f"{region}/ecr", key)
     answer = await wire.send(
         "POST", f"https://{host}/", cap=_CAP, insecure=False, headers=headers | signed, content=body
     )
@@ -67,20 +66,22 @@ async def exchange_amazon(wire: Wire, clock: Clock, values: Mapping[str, str]) -
     return Exchanged(user, password, clock.now() + timedelta(hours=12))
 
 
-def sign_amazon(
-    headers: Mapping[str, str], body: bytes, region: str, key_id: str, secret: str
-) -> dict[str, str]:
-    """The `Authorization` header of a POST to `/` of ECR (AWS Signature Version 4); header names are lower case."""
+def sign_amazon(headers: Mapping[str, str], body: bytes, place: str, key: tuple[str, str]) -> dict[str, str]:
+    """The `Authorization` header of a POST to `/` (AWS Signature Version 4).
+
+    Header names are lower case, `x-amz-date` and `host` among them; `place` is `region/service`, `key` the id of a
+    key and its secret.
+    """
     stamp, names = headers["x-amz-date"], ";".join(sorted(headers))
     listed = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
     request = f"POST\n/\n\n{listed}\n{names}\n{hashlib.sha256(body).hexdigest()}"
-    scope = f"{stamp[:8]}/{region}/ecr/aws4_request"
+    scope = f"{stamp[:8]}/{place}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
-    key = f"AWS4{secret}".encode()
+    derived = f"AWS4{key[1]}".encode()
     for part in scope.split("/"):
-        key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.digest(key, text.encode(), "sha256").hex()
-    credential = f"AWS4-HMAC-SHA256 Credential={key_id}/{scope}"
+        derived = hmac.digest(derived, part.encode(), "sha256")
+    signature = hmac.digest(derived, text.encode(), "sha256").hex()
+    credential = f"AWS4-HMAC-SHA256 Credential={key[0]}/{scope}"
     return {"authorization": f"{credential}, SignedHeaders={names}, Signature={signature}"}
 
 
