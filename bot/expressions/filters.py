@@ -12,7 +12,7 @@ from bot.expressions.templates import Scope, evaluate_criteria
 
 
 def keeps_commit(source: str, commit: BranchCommit, now: datetime | None = None) -> bool:
-    """Whether the filter takes a commit of a branch; an empty one takes all. Raises ExpressionError."""
+    """Whether the filter takes a commit of a branch; a blank one takes all. Raises ExpressionError."""
     return _keeps(
         source,
         {
@@ -27,7 +27,7 @@ def keeps_commit(source: str, commit: BranchCommit, now: datetime | None = None)
 
 
 def keeps_tag(source: str, tag: GitTag, now: datetime | None = None) -> bool:
-    """Whether the filter takes a tag; an empty one takes all. Raises ExpressionError."""
+    """Whether the filter takes a tag; a blank one takes all. Raises ExpressionError."""
     return _keeps(
         source,
         {
@@ -50,4 +50,4 @@ def _time(at: datetime | None) -> Operand:
 
 def _keeps(source: str, names: dict[str, Operand], now: datetime | None) -> bool:
     scope = Scope(names, {**TEMPLATE_FUNCTIONS, **UTILITY_FUNCTIONS}, now)
-    return not source or evaluate_criteria(source, scope) is True
+    return not source.strip() or evaluate_criteria(source, scope) is True
