@@ -23,10 +23,10 @@ from bot.domain.events import (
     ReviewChanged,
 )
 from bot.domain.github import PullNumber, Repository
-from bot.domain.model import ImageSubscription
+from bot.domain.model import GitSubscription, ImageSubscription
 from bot.domain.pipeline import Pipeline
 from bot.domain.promotion import Promotion
-from bot.domain.selection import accepts_image_tag
+from bot.domain.selection import accepts_image_tag, accepts_push
 from bot.domain.urls import normalize_image_url
 from bot.payloads import SENDERS, PayloadProblem
 from bot.payloads import Delivery as Payload
@@ -100,6 +100,7 @@ class Intake:
         if event.by_app:
             return []
         looks = [Look("config", "", f"{event.branch} was pushed")] if event.repository == self.config else []
+        looks += self._watching(event)
         for promotion in await self.store.list_unfinished_promotions():
             target = promotion.target
             if target is not None and self.github.repository_of(target.url) == event.repository:
@@ -108,6 +109,25 @@ class Intake:
                     Look("stage", f"{promotion.project}/{promotion.stage}", f"{event.ref} was pushed")
                 )
         return looks
+
+    def _watching(self, event: Pushed) -> list[Look]:
+        """Looks at the Warehouses that a push could concern, by address, ref and paths."""
+        name = str(event.repository).lower()
+        found = []
+        for (project, warehouse), resource in self.pipeline().warehouses.items():
+            for subscription in resource.subscriptions:
+                if not isinstance(subscription, GitSubscription):
+                    continue
+                watched = self.github.repository_of(subscription.repo_url)
+                if (
+                    watched is not None
+                    and str(watched).lower() == name
+                    and accepts_push(
+                        subscription, event.ref, default_branch=event.default_branch, paths=event.paths
+                    )
+                ):
+                    found.append(Look("warehouse", f"{project}/{warehouse}", f"{event.ref} was pushed"))
+        return found
 
     async def _note_pusher(self, promotion: Promotion, event: Pushed) -> None:
         """Remember who pushed to a promotion branch: their approval of what is there does not count."""
