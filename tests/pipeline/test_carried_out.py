@@ -8,6 +8,7 @@ import pytest
 
 from bot.domain.freight import FreightOrigin
 from bot.domain.model import (
+    ChartSubscription,
     FreightRequest,
     FreightSources,
     GitSubscription,
@@ -48,6 +49,15 @@ def test_a_pipeline_of_images_is_carried_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "url", ["https://git.example/x", "https://git.example:8443/x.git", "http://127.0.0.1:3000/acme/x.git"]
+)
+def test_git_repositories_and_charts_are_carried_out(url: str) -> None:
+    subscriptions = (GitSubscription(url), ChartSubscription("oci://reg.example/charts/app"))
+    warehouse = replace(IMAGES, subscriptions=subscriptions)
+    assert find_not_carried_out(replace(GOOD, warehouses={("shop", "apps"): warehouse})) == ()
+
+
+@pytest.mark.parametrize(
     ("pipeline", "says"),
     [
         pytest.param(
@@ -60,13 +70,22 @@ def test_a_pipeline_of_images_is_carried_out() -> None:
                 GOOD,
                 warehouses={
                     ("shop", "apps"): replace(
-                        IMAGES, subscriptions=(GitSubscription("https://git.example/x"),)
+                        IMAGES, subscriptions=(GitSubscription("ssh://git@git.example/x"),)
                     )
                 },
                 stages={("shop", "dev"): DEV},
             ),
-            "git subscription",
-            id="a git subscription",
+            "https alone",
+            id="a git repository by ssh",
+        ),
+        pytest.param(
+            replace(
+                GOOD,
+                warehouses={("shop", "apps"): replace(IMAGES, freight_creation_policy="Manual")},
+                stages={("shop", "dev"): DEV},
+            ),
+            "only by hand",
+            id="a Warehouse by hand",
         ),
         pytest.param(
             replace(
