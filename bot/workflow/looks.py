@@ -148,13 +148,18 @@ class Looks:
                 await self.github.redeliver(delivery)
 
     async def _overdue_warehouses(self) -> list[Look]:
-        now = self.clock.now()
-        found = []
-        for (project, name), warehouse in self.configuration.pipeline.warehouses.items():
-            seen = await self.store.get_discovery(project, name)
-            if seen is None or now - seen[1] > timedelta(seconds=_OVERDUE * warehouse.interval):
-                found.append(Look("warehouse", f"{project}/{name}", "a sweep"))
-        return found
+        now, warehouses = self.clock.now(), self.configuration.pipeline.warehouses
+        seen = {
+            (project, name): at
+            for project in {project for project, _ in warehouses}
+            for name, (_, at) in (await self.store.list_discoveries(project)).items()
+        }
+        return [
+            Look("warehouse", f"{project}/{name}", "a sweep")
+            for (project, name), warehouse in warehouses.items()
+            if (project, name) not in seen
+            or now - seen[project, name] > timedelta(seconds=_OVERDUE * warehouse.interval)
+        ]
 
     async def _find_lost_comments(self, age: float) -> None:
         """Have commands run whose delivery never came within `age` seconds."""
