@@ -37,7 +37,8 @@ class ImageFinder:
             return _taken(subscription, facts, (), note)
         listed = await self.registry.list_tags(url, insecure=insecure)
         try:
-            tags = order_image_tags(subscription, listed)
+            # Ten thousand tags take a while to put in order, in which others must be answered.
+            tags = await asyncio.to_thread(order_image_tags, subscription, listed)
         except ValueError as error:
             raise TerminalError(f"the subscription to {url} cannot be carried out: {error}") from error
         if not tags:
@@ -50,10 +51,13 @@ class ImageFinder:
 
     async def _first(self, subscription: ImageSubscription, tags: Sequence[str]) -> Taken:
         """The first tag, in order, that is there and for the platform."""
-        for position, tag in enumerate(tags):
-            facts = await self._ask(subscription, tag)
-            if facts is not None and _fits(subscription, facts):
-                return _taken(subscription, facts, tags[position + 1 :], "")
+        # Nearly always it is the first one, and then nothing else need be asked for.
+        starts = [0, *range(1, len(tags), _PARALLEL)]
+        for start, end in zip(starts, [*starts[1:], len(tags)], strict=True):
+            asked = await asyncio.gather(*(self._ask(subscription, tag) for tag in tags[start:end]))
+            for position, facts in enumerate(asked, start=start):
+                if facts is not None and _fits(subscription, facts):
+                    return _taken(subscription, facts, tags[position + 1 :], "")
         note = f"none of the newest {len(tags)} tags is an image"
         if subscription.platform:
             note += f" for {subscription.platform}; a higher discoveryLimit looks further back"
