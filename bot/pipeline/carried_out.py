@@ -79,12 +79,6 @@ def _of_warehouses(stage: Stage, warehouses: Mapping[tuple[str, str], Warehouse]
         if warehouse is None:
             continue
         name = warehouse.metadata.name
-        if warehouse.freight_creation_policy != "Automatic":
-            yield _Finding(
-                "spec.requestedFreight",
-                f"the Warehouse {name} makes Freight only by hand (freightCreationPolicy), which is not carried out "
-                "yet: what it finds is shown, but nothing is promoted",
-            )
         for subscription in warehouse.subscriptions:
             if isinstance(subscription, GitSubscription) and not _can_be_fetched(subscription.repo_url):
                 yield _Finding(
@@ -156,6 +150,16 @@ def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
         if any(policy.auto_rollback for policy in config.promotion_policies):
             message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
             yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)
+    for warehouse in pipeline.warehouses.values():
+        if warehouse.freight_creation_policy != "Automatic":
+            source = warehouse.metadata.source
+            message = (
+                "Freight is not made by hand yet: what the Warehouse finds is shown, and Freight that it made before "
+                "goes on, but no new one is made until the policy is Automatic"
+            )
+            yield ConfigProblem(
+                source.path, source.line, "spec.freightCreationPolicy", message, Severity.WARNING
+            )
     for policy in pipeline.review_policies:
         if policy.drift_schedule:
             source = policy.metadata.source

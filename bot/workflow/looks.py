@@ -22,6 +22,7 @@ from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
 from bot.workflow.intake import Intake
+from bot.workflow.intervals import is_overdue, next_look
 from bot.workflow.lost_comments import LostComments
 from bot.workflow.merge_groups import judge_group
 from bot.workflow.outbox import Outbox
@@ -34,10 +35,6 @@ log = logging.getLogger(__name__)
 _TERMINAL_PAUSE = timedelta(minutes=1)
 _TRANSIENT_PAUSE = 10.0
 _FAILED_PAUSE = 1.0
-_LATEST = 1.1
-"""How much later than its interval, at most, a Warehouse is looked at again."""
-_OVERDUE = 1.5
-"""After so many intervals without a look the timer of a Warehouse is lost."""
 _MOST_PROBLEMS = 20
 """Problems of a configuration that the timeline shows; `lockstep validate` and the check show all."""
 
@@ -157,8 +154,7 @@ class Looks:
         return [
             Look("warehouse", f"{project}/{name}", "a sweep")
             for (project, name), warehouse in warehouses.items()
-            if (project, name) not in seen
-            or now - seen[project, name] > timedelta(seconds=_OVERDUE * warehouse.interval)
+            if is_overdue(now, warehouse.interval, seen.get((project, name)))
         ]
 
     async def _find_lost_comments(self, age: float) -> None:
@@ -257,9 +253,7 @@ class Looks:
         warehouse = self.configuration.pipeline.warehouses.get((project, name))
         if warehouse is None:
             return
-        # Warehouses that began together would else ask their registries together for ever.
-        pause = warehouse.interval * random.uniform(1.0, _LATEST)
-        again = self.clock.now() + timedelta(seconds=pause)
+        again = next_look(self.clock.now(), warehouse.interval, random.random())
         await self.store.request_looks([Look("warehouse", key, "its interval")], at=again)
         discovered = await self.discoverer.look(warehouse)
         if discovered.freight is not None:

@@ -81,15 +81,6 @@ def test_git_repositories_and_charts_are_carried_out(url: str) -> None:
         pytest.param(
             replace(
                 GOOD,
-                warehouses={("shop", "apps"): replace(IMAGES, freight_creation_policy="Manual")},
-                stages={("shop", "dev"): DEV},
-            ),
-            "only by hand",
-            id="a Warehouse by hand",
-        ),
-        pytest.param(
-            replace(
-                GOOD,
                 review_policies=(ReviewPolicy(Metadata("early"), Selector(name="dev"), apply="BeforeMerge"),),
             ),
             "BeforeMerge",
@@ -139,3 +130,9 @@ def test_what_does_not_stop_a_stage_is_a_warning() -> None:
     (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
     assert problem.severity is Severity.WARNING
     assert problem.stage == ""
+
+
+def test_a_warehouse_by_hand_is_a_warning_since_its_stages_go_on_with_what_they_have() -> None:
+    by_hand = replace(IMAGES, freight_creation_policy="Manual")
+    (problem,) = find_not_carried_out(replace(GOOD, warehouses={("shop", "apps"): by_hand}))
+    assert (problem.severity, problem.key) == (Severity.WARNING, "spec.freightCreationPolicy")
