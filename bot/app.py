@@ -175,7 +175,7 @@ def join(
     author = (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
     publisher = Publisher(ports.git, github, author)
     finders = Finders(
-        CommitFinder(ports.watched, OwnCommits(ports.vault.digest, author[1]), ports.clock),
+        CommitFinder(ports.watched, OwnCommits(ports.vault.digest, author[1], store, github), ports.clock),
         ImageFinder(ports.registry),
         ChartFinder(ports.charts),
     )

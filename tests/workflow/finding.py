@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.adapters.clock import SystemClock
 from bot.adapters.git import GitMirror, WatchedRepositories
+from bot.domain.files import CommitId
+from bot.domain.github import PullNumber, PullRequest, Repository
+from bot.domain.promotion import Promotion
 from bot.ports import Charts, Git, ImageFacts, Registry, WatchedGit
 from bot.workflow.chart_discovery import ChartFinder
 from bot.workflow.discovery import Finders
 from bot.workflow.git_discovery import CommitFinder
 from bot.workflow.image_discovery import ImageFinder
 from bot.workflow.own_commits import OwnCommits
+from tests.domain import reviews
+from tests.reports import views
 
 OUR_EMAIL = "1+lockstep[bot]@users.noreply.github.com"
 
@@ -77,12 +82,42 @@ def watched_below(directory: Path) -> WatchedGit:
     return WatchedRepositories(shared, directory / "watched", anonymous, anonymous)
 
 
+@dataclass(slots=True)
+class Merged:
+    """A store and a GitHub in one that know of promotions' pull requests: by number the commit that each became."""
+
+    recorded: dict[int, str] = field(default_factory=dict)
+    """What the store knows of them."""
+    on_github: dict[int, str] = field(default_factory=dict)
+
+    async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
+        assert url == "https://github.example/acme/app.git"
+        if pull not in self.recorded:
+            return None
+        merge = self.recorded[pull]
+        return replace(views.promotion(), merge_commit=CommitId(merge) if merge else None)
+
+    def repository_of(self, url: str) -> Repository | None:
+        return Repository("acme", "app")
+
+    def clone_url(self, repository: Repository) -> str:
+        return f"https://github.example/{repository}.git"
+
+    async def get_pull_request(self, repository: Repository, number: PullNumber) -> PullRequest:
+        merge = self.on_github.get(number)
+        return reviews.pull(merged=merge is not None, merge_commit=CommitId(merge) if merge else None)
+
+
 def finders(
-    registry: Registry | None = None, charts: Charts | None = None, watched: WatchedGit | None = None
+    registry: Registry | None = None,
+    charts: Charts | None = None,
+    watched: WatchedGit | None = None,
+    merged: Merged | None = None,
 ) -> Finders:
     """Finders over these parts; what is left out is empty."""
+    known = merged or Merged()
     return Finders(
-        CommitFinder(watched or NoRepositories(), OwnCommits(keyed, OUR_EMAIL), SystemClock()),
+        CommitFinder(watched or NoRepositories(), OwnCommits(keyed, OUR_EMAIL, known, known), SystemClock()),
         ImageFinder(registry or Images()),
         ChartFinder(charts or ChartVersions()),
     )

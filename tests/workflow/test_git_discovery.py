@@ -17,7 +17,7 @@ from bot.ports import TerminalError
 from bot.workflow.discovery import Finders
 from bot.workflow.taken import Taken
 from tests.adapters.git_server import ENVIRONMENT, GitServer, commit_files, git, serve_git
-from tests.workflow.finding import OUR_EMAIL, finders, keyed, watched_below
+from tests.workflow.finding import OUR_EMAIL, Merged, finders, keyed, watched_below
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MARKER = Marker(
@@ -279,6 +279,27 @@ async def test_a_squash_of_a_promotion_makes_no_freight(server: GitServer, finde
     squash = f"Promote (#7)\n\n* first\n\n* {signed('last')}\nCo-authored-by: Ada <ada@example.com>\n"
     commit_by(repository, "octo@example.com", squash)
     assert versions(await finder.find("acme", GitSubscription(server.address()))) == [person]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "on_github", "ours"),
+    [
+        pytest.param(True, False, True, id="the store knows"),
+        pytest.param(False, True, True, id="GitHub knows before the store does"),
+        pytest.param(False, False, False, id="became another commit"),
+    ],
+)
+async def test_a_squash_without_our_message_is_told_by_its_pull_request(
+    server: GitServer, tmp_path: Path, recorded: bool, on_github: bool, ours: bool
+) -> None:
+    repository = server.repository()
+    person = commit_files(repository, "main", {"a": "1"}, "fix (#6)")
+    squash = commit_by(repository, "octo@example.com", "Promote dev (#7)")
+    merged = Merged({7: squash if recorded else ""}, {7: squash} if on_github else {})
+    found = await finders(watched=watched_below(tmp_path), merged=merged).find(
+        "acme", GitSubscription(server.address())
+    )
+    assert versions(found) == ([person] if ours else [squash, person])
 
 
 async def test_a_rebased_promotion_of_several_commits_makes_no_freight(
