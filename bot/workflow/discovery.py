@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import assert_never
 
-from bot.domain.discovery import Discovery, SubscriptionFinds, encode_discovery
+from bot.domain.discovery import Discovery, SubscriptionFinds, decode_discovery, encode_discovery
 from bot.domain.freight import Chart, Freight, FreightName, FreightOrigin, GitCommit, Image
 from bot.domain.identity import freight_alias, freight_name
 from bot.domain.model import (
@@ -21,7 +21,7 @@ from bot.domain.model import (
 from bot.expressions.errors import ExpressionError
 from bot.expressions.facts import DiscoveredArtifacts, DiscoveredCommit, DiscoveredImage
 from bot.expressions.scopes import meets_criteria
-from bot.ports import Clock, Event, Store
+from bot.ports import Clock, Event, Store, TerminalError, TransientError
 from bot.workflow.chart_discovery import ChartFinder
 from bot.workflow.git_discovery import CommitFinder
 from bot.workflow.image_discovery import ImageFinder
@@ -111,17 +111,31 @@ class Discoverer:
 
         Raises TransientError if a registry or repository cannot be reached, and TerminalError if it refuses us.
         """
+        try:
+            seen, outcome = await self._look(warehouse)
+        except (TransientError, TerminalError) as error:
+            await self._tell(warehouse, await self._last_finds(warehouse), f"the last look failed: {error}")
+            raise
+        await self._tell(warehouse, seen.finds, outcome.reason)
+        return outcome
+
+    async def _look(self, warehouse: Warehouse) -> tuple[_Seen, Discovered]:
         seen = await self._discover(warehouse)
         if isinstance(seen.artifacts, Artifacts) and await self._known(warehouse, seen.artifacts) is None:
             seen = await self._wait_until_still(warehouse, seen)
         if isinstance(seen.artifacts, Artifacts):
-            outcome = await self._remember(warehouse, seen.artifacts)
-        else:
-            outcome = seen.artifacts
+            return seen, await self._remember(warehouse, seen.artifacts)
+        return seen, seen.artifacts
+
+    async def _tell(self, warehouse: Warehouse, finds: tuple[SubscriptionFinds, ...], outcome: str) -> None:
+        """Keep what people are shown of this look."""
         metadata = warehouse.metadata
-        stored = encode_discovery(Discovery(seen.finds, outcome.reason))
+        stored = encode_discovery(Discovery(finds, outcome))
         await self.store.add_discovery(metadata.namespace, metadata.name, stored, self.clock.now())
-        return outcome
+
+    async def _last_finds(self, warehouse: Warehouse) -> tuple[SubscriptionFinds, ...]:
+        row = await self.store.get_discovery(warehouse.metadata.namespace, warehouse.metadata.name)
+        return decode_discovery(row[0]).finds if row is not None else ()
 
     async def _wait_until_still(self, warehouse: Warehouse, seen: _Seen) -> _Seen:
         # A build pushes its images one after the other: what a first look sees may be half of a release.

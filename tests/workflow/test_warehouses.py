@@ -222,19 +222,26 @@ async def test_no_more_tags_are_asked_for_than_the_limit_says(images: Images, st
     assert images.asked == [f"2.{number}.0" for number in (49, 48, 47, 46, 45)]
 
 
-async def test_an_error_of_one_subscription_is_the_looks(images: Images, store: DatabaseStore) -> None:
-    class Unreachable:
-        """A server that does not answer."""
+async def test_an_error_of_one_subscription_is_the_looks_and_people_are_told(
+    images: Images, store: DatabaseStore
+) -> None:
+    class Refusing:
+        """Mirrors of nothing."""
 
         async def open(
             self, project: str, url: str, *, insecure: bool = False, blobless: bool = False
         ) -> Git:
             return GitMirror(Path("/nonexistent"), anonymous)
 
-    looks = discoverer(finders(images, watched=Unreachable()), store)
+    looks = discoverer(finders(images, watched=Refusing()), store)
+    await looks.look(warehouse(ImageSubscription(APP)))
+    known = (await told(store)).finds
+    assert known
     with pytest.raises(TerminalError, match="only https is allowed"):
         await looks.look(warehouse(ImageSubscription(APP), GitSubscription("ssh://git.example/x")))
-    assert await store.get_discovery("acme", "shop") is None
+    seen = await told(store)
+    assert seen.outcome.startswith("the last look failed: 'ssh://git.example/x' cannot be used")
+    assert seen.finds == known
 
 
 def test_what_is_stored_of_a_look_is_read_back() -> None:
