@@ -103,6 +103,9 @@ class Git(Protocol):
     async def read_commit(self, url: str, commit: CommitId) -> Commit:
         """What a commit says."""
 
+    async def read_commits(self, url: str, commits: Sequence[CommitId]) -> Sequence[Commit]:
+        """What these commits say, in the same order, read in one go."""
+
     async def log(
         self, url: str, base: CommitId | None, head: CommitId, *, limit: int = 250
     ) -> Sequence[Commit]:

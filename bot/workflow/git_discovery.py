@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ _MOST_COMMITS = 20_000
 """How far back a branch is read for commits that pass the filters."""
 _MOST_TAGS = 2_000
 """How many tags that pass the other filters are asked for their changed paths."""
+_TAG_BATCH = 50
 _MOST_REMEMBERED = 500
 
 
@@ -144,10 +146,8 @@ class CommitFinder:
         keeps = partial(keeps_tag, subscription.expression_filter, now=self.clock.now())
         kept: list[DiscoveredCommit] = []
         own = 0
-        for tag in order_git_tags(subscription, tags, keeps)[:_MOST_TAGS]:
-            commit = await watched.git.read_commit(watched.url, CommitId(tag.id))
-            if not await _keep_by_paths(watched, [commit]):
-                continue
+        ordered = await asyncio.to_thread(order_git_tags, subscription, tags, keeps)
+        async for tag, commit in _passing_tags(watched, ordered[:_MOST_TAGS]):
             if await self.own.is_own(watched.git, watched.url, commit):
                 own += 1
             else:
@@ -182,6 +182,17 @@ async def _keep_by_paths(watched: _Watched, commits: Sequence[Commit]) -> frozen
     keeps = compile_path_filter(subscription.include_paths, subscription.exclude_paths)
     changed = await watched.git.list_changed_paths(watched.url, commits)
     return frozenset(commit for commit, paths in changed.items() if keeps(paths))
+
+
+async def _passing_tags(watched: _Watched, tags: Sequence[GitTag]) -> AsyncIterator[tuple[GitTag, Commit]]:
+    """The tags whose commits pass the path filter, in the same order, read as far as they are asked for."""
+    for start in range(0, len(tags), _TAG_BATCH):
+        batch = tags[start : start + _TAG_BATCH]
+        commits = await watched.git.read_commits(watched.url, [CommitId(tag.id) for tag in batch])
+        passing = await _keep_by_paths(watched, list({commit.id: commit for commit in commits}.values()))
+        for tag, commit in zip(batch, commits, strict=True):
+            if commit.id in passing:
+                yield tag, commit
 
 
 def _note(own: int, kept: Sequence[DiscoveredCommit], nothing: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -180,17 +181,19 @@ async def behind_tls(server: GitServer, certificate: tuple[Path, Path]) -> Async
     """The server's repository by https, through a proxy that passes every byte on."""
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while chunk := await reader.read(65536):
-            writer.write(chunk)
-            await writer.drain()
+        # A client that refuses the certificate goes away in the middle, on either side.
+        with contextlib.suppress(OSError):
+            while chunk := await reader.read(65536):
+                writer.write(chunk)
+                await writer.drain()
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = server.url.removeprefix("http://").split(":")
         inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(
-            pass_on(reader, inner_writer), pass_on(inner_reader, writer), return_exceptions=True
-        )
+        await asyncio.gather(pass_on(reader, inner_writer), pass_on(inner_reader, writer))
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)

@@ -157,7 +157,12 @@ class GitMirror:
 
     async def read_commit(self, url: str, commit: CommitId) -> Commit:
         """See `Git.read_commit`."""
-        return parse_commit(commit, (await self._objects(url, [commit], kind="commit"))[commit])
+        return (await self.read_commits(url, [commit]))[0]
+
+    async def read_commits(self, url: str, commits: Sequence[CommitId]) -> Sequence[Commit]:
+        """See `Git.read_commits`."""
+        raw = await self._objects(url, list(dict.fromkeys(commits)), kind="commit")
+        return [parse_commit(commit, raw[commit]) for commit in commits]
 
     async def log(
         self, url: str, base: CommitId | None, head: CommitId, *, limit: int = 250
@@ -179,9 +184,7 @@ class GitMirror:
             done = await self._git(url, ["rev-list", *arguments], what="reading the history")
             return done.output.decode().split()
 
-        commits = await self._reading(url, look)
-        raw = await self._objects(url, commits, kind="commit")
-        return [parse_commit(CommitId(commit), raw[commit]) for commit in commits]
+        return await self.read_commits(url, [CommitId(c) for c in await self._reading(url, look)])
 
     async def list_tags(self, url: str) -> Sequence[GitTag]:
         """See `Git.list_tags`."""
