@@ -51,8 +51,13 @@ _KNOWN_KEYS = (
     "awsSecretAccessKey",
     "awsRegion",
     "gcpServiceAccountKey",
+    "auth-header",
+    "auth-header-old",
+    "secret-old",
+    "secret-token",
+    "secret-token-old",
 )
-"""Keys with capitals in them that an environment variable may set; all others are lower case."""
+"""Keys with capitals or dashes that an environment variable may set; all others are lower case."""
 
 _PASSWORD_KEYS = ("username", "password")
 

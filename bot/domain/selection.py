@@ -8,7 +8,7 @@ filters come in as functions, since this layer knows no expressions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cmp_to_key
 from itertools import islice
@@ -235,22 +235,3 @@ def accepts_git_ref(subscription: GitSubscription, ref: str) -> bool:
         return branch == subscription.branch if subscription.branch else branch in DEFAULT_BRANCHES
     tag = ref.removeprefix("refs/tags/")
     return tag != ref and bool(tag) and bool(order_git_tags(subscription, [GitTag(tag=tag, id="")]))
-
-
-def accepts_push(
-    subscription: GitSubscription, ref: str, *, default_branch: str = "", paths: Sequence[str] | None = None
-) -> bool:
-    """Whether a push could change what the subscription selects, as far as its delivery tells.
-
-    `default_branch` is the repository's, where the delivery names it; `paths` are the changed ones, None if they are
-    not all known. Patterns that cannot be compiled are no reason against a look, which will say what is wrong.
-    """
-    if not subscription.branch and ref == f"refs/heads/{default_branch}":
-        subscription = replace(subscription, branch=default_branch)
-    try:
-        if not accepts_git_ref(subscription, ref):
-            return False
-        filters = compile_path_filter(subscription.include_paths, subscription.exclude_paths)
-        return paths is None or filters(paths)
-    except ValueError:
-        return True

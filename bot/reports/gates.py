@@ -15,6 +15,8 @@ _NAMES = {
     "draft": "Draft",
     "freeze": "Freeze",
     "hold": "Hold",
+    "verification": "Verification",
+    "verified": "Verified before",
     "wait": "Waits for",
     "window": "Window",
 }
@@ -74,6 +76,8 @@ def missing(gate: Gate, view: PromotionView) -> str:
         "draft": "a person (the pull request is a draft)",
         "freeze": f"`/unfreeze` (frozen: {gate.reason.removeprefix('frozen: ')})",
         "hold": f"`/resume` (held: {gate.reason.removeprefix('on hold: ')})",
+        "verification": f"the end of the verification ({gate.reason.removeprefix('waits for verification: ')})",
+        "verified": f"another verification, or `/approve` ({gate.reason})",
         "wait": gate.reason,
         "window": f"the promotion window ({gate.reason})",
     }

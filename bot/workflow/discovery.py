@@ -21,10 +21,11 @@ from bot.domain.model import (
 from bot.expressions.errors import ExpressionError
 from bot.expressions.facts import DiscoveredArtifacts, DiscoveredCommit, DiscoveredImage
 from bot.expressions.scopes import meets_criteria
-from bot.ports import Clock, Event, Store, TerminalError, TransientError
+from bot.ports import Clock, Event, Ports, Store, TerminalError, TransientError
 from bot.workflow.chart_discovery import ChartFinder
 from bot.workflow.git_discovery import CommitFinder
 from bot.workflow.image_discovery import ImageFinder
+from bot.workflow.own_commits import OwnCommits
 from bot.workflow.taken import Taken
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,16 @@ class Finders:
                 return Taken(SubscriptionFinds(kind, name, name, note=note))
             case _:
                 assert_never(subscription)
+
+
+def make_finders(ports: Ports, email: str) -> Finders:
+    """Finders over the ports; `email` is the address that the bot commits with."""
+    own = OwnCommits(ports.vault.digest, email, ports.store, ports.github)
+    return Finders(
+        commits=CommitFinder(ports.watched, own, ports.clock),
+        images=ImageFinder(ports.registry),
+        charts=ChartFinder(ports.charts),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,13 @@ from bot.domain.events import (
     ReviewChanged,
 )
 from bot.domain.github import PullNumber, Repository
-from bot.domain.model import GitSubscription, ImageSubscription
 from bot.domain.pipeline import Pipeline
 from bot.domain.promotion import Promotion
-from bot.domain.selection import accepts_image_tag, accepts_push
-from bot.domain.urls import normalize_image_url
+from bot.domain.receiving import RefsMoved, TagsPushed, find_warehouses
 from bot.payloads import SENDERS, PayloadProblem
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store, TransientError
+from bot.workflow.receivers import ReceivedIntake
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +46,7 @@ class Intake:
     app: Callable[[], AppIdentity]
     pipeline: Callable[[], Pipeline]
     config: Repository | None
+    received: ReceivedIntake
 
     async def drain(self) -> int:
         """Turn every pending delivery into looks; the same look asked for twice is one. Returns how many were done."""
@@ -57,6 +57,8 @@ class Intake:
         return len(deliveries)
 
     async def _read(self, delivery: Delivery) -> tuple[list[Look], str]:
+        if delivery.receiver:
+            return await self.received.read(delivery)
         parse = SENDERS.get(delivery.source)
         if parse is None:
             return [], f"no reader for {delivery.source}"
@@ -112,22 +114,14 @@ class Intake:
 
     def _watching(self, event: Pushed) -> list[Look]:
         """Looks at the Warehouses that a push could concern, by address, ref and paths."""
-        name = str(event.repository).lower()
-        found = []
-        for (project, warehouse), resource in self.pipeline().warehouses.items():
-            for subscription in resource.subscriptions:
-                if not isinstance(subscription, GitSubscription):
-                    continue
-                watched = self.github.repository_of(subscription.repo_url)
-                if (
-                    watched is not None
-                    and str(watched).lower() == name
-                    and accepts_push(
-                        subscription, event.ref, default_branch=event.default_branch, paths=event.paths
-                    )
-                ):
-                    found.append(Look("warehouse", f"{project}/{warehouse}", f"{event.ref} was pushed"))
-        return found
+        moved = RefsMoved(
+            urls=(self.github.clone_url(event.repository),),
+            refs=(event.ref,),
+            changed=event.paths or (),
+            default_branch=event.default_branch,
+        )
+        found = find_warehouses(moved, self.pipeline().warehouses, "")
+        return [Look("warehouse", f"{project}/{name}", f"{event.ref} was pushed") for project, name in found]
 
     async def _note_pusher(self, promotion: Promotion, event: Pushed) -> None:
         """Remember who pushed to a promotion branch: their approval of what is there does not count."""
@@ -150,14 +144,11 @@ class Intake:
         return [Look("pull", f"{repository}#{number}", reason)]
 
     def _of_image(self, event: ImagePushed) -> list[Look]:
-        found = []
-        for (project, name), warehouse in self.pipeline().warehouses.items():
-            for subscription in warehouse.subscriptions:
-                if isinstance(subscription, ImageSubscription) and _concerns(subscription, event):
-                    found.append(
-                        Look("warehouse", f"{project}/{name}", f"{event.repository}:{event.tag} was pushed")
-                    )
-        return found
+        """Images and charts alike: what a registry tells does not say which of the two was pushed."""
+        pushed = TagsPushed(event.repository, (event.tag,))
+        reason = f"{event.repository}:{event.tag} was pushed"
+        found = find_warehouses(pushed, self.pipeline().warehouses, "")
+        return [Look("warehouse", f"{project}/{name}", reason) for project, name in found]
 
 
 def _of_group(event: MergeGroupRequested) -> Look:
@@ -166,9 +157,3 @@ def _of_group(event: MergeGroupRequested) -> Look:
     if named is None:
         return Look("head", f"{event.repository}@{event.head}", "a check is asked for")
     return Look("group", f"{event.repository}#{named[1]}@{event.head}", "a merge queue asks")
-
-
-def _concerns(subscription: ImageSubscription, event: ImagePushed) -> bool:
-    if normalize_image_url(subscription.repo_url).lower() != normalize_image_url(event.repository).lower():
-        return False
-    return not event.tag or accepts_image_tag(subscription, event.tag)

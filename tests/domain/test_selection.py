@@ -16,7 +16,6 @@ from bot.domain.selection import (
     GitTag,
     accepts_git_ref,
     accepts_image_tag,
-    accepts_push,
     keep_by_paths,
     keep_newest_builds,
     matches_platform,
@@ -113,33 +112,3 @@ def test_a_pushed_ref_concerns_a_subscription(
     subscription: GitSubscription, ref: str, accepted: bool
 ) -> None:
     assert accepts_git_ref(subscription, ref) is accepted
-
-
-APP_ONLY = GitSubscription("u", include_paths=("app",), exclude_paths=("glob:**/*.md",))
-
-
-@pytest.mark.parametrize(
-    ("subscription", "push", "accepted"),
-    [
-        pytest.param(GitSubscription("u"), {"default_branch": "trunk"}, True, id="the default branch"),
-        pytest.param(
-            GitSubscription("u", branch="main"), {"default_branch": "trunk"}, False, id="another branch"
-        ),
-        pytest.param(GitSubscription("u"), {}, False, id="a branch that is not known as the default one"),
-        pytest.param(APP_ONLY, {"default_branch": "trunk", "paths": ("app/x",)}, True, id="a watched path"),
-        pytest.param(
-            APP_ONLY, {"default_branch": "trunk", "paths": ("app/x.md",)}, False, id="an excluded path"
-        ),
-        pytest.param(APP_ONLY, {"default_branch": "trunk"}, True, id="paths that nobody told"),
-        pytest.param(
-            GitSubscription("u", include_paths=("regex:(",)),
-            {"default_branch": "trunk", "paths": ("x",)},
-            True,
-            id="a pattern that cannot be read",
-        ),
-    ],
-)
-def test_a_push_concerns_a_subscription(
-    subscription: GitSubscription, push: dict[str, object], accepted: bool
-) -> None:
-    assert accepts_push(subscription, "refs/heads/trunk", **push) is accepted  # type: ignore[arg-type]

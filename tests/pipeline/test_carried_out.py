@@ -15,6 +15,7 @@ from bot.domain.model import (
     ImageSubscription,
     Metadata,
     ProjectConfig,
+    PromotionPolicy,
     PromotionTask,
     PromotionTemplate,
     Selector,
@@ -22,7 +23,6 @@ from bot.domain.model import (
     Stage,
     Step,
     TaskReference,
-    Verification,
     Warehouse,
     WebhookReceiver,
 )
@@ -60,11 +60,6 @@ def test_git_repositories_and_charts_are_carried_out(url: str) -> None:
 @pytest.mark.parametrize(
     ("pipeline", "says"),
     [
-        pytest.param(
-            replace(GOOD, stages={("shop", "dev"): replace(DEV, verification=Verification())}),
-            "verification",
-            id="an analysis",
-        ),
         pytest.param(
             replace(
                 GOOD,
@@ -126,10 +121,14 @@ def test_a_task_with_its_own_pull_request_is_an_error_wherever_its_step_stands()
 
 
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:
-    config = ProjectConfig(Metadata("shop", "shop"), webhook_receivers=(WebhookReceiver("r", "github", "s"),))
+    policy = PromotionPolicy(Selector(name="dev"), auto_rollback=True)
+    receivers = (WebhookReceiver("r", "github", "s"),)
+    config = ProjectConfig(
+        Metadata("shop", "shop"), promotion_policies=(policy,), webhook_receivers=receivers
+    )
     (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
     assert problem.severity is Severity.WARNING
-    assert problem.stage == ""
+    assert (problem.stage, problem.key) == ("", "spec.promotionPolicies")
 
 
 def test_a_warehouse_by_hand_is_a_warning_since_its_stages_go_on_with_what_they_have() -> None:

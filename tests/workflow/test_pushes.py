@@ -26,6 +26,7 @@ from bot.domain.model import (
 from bot.domain.pipeline import Pipeline
 from bot.ports import Delivery
 from bot.workflow.intake import Intake
+from bot.workflow.receivers import ReceivedIntake
 
 ONE, TWO = "1" * 40, "2" * 40
 US = AppIdentity(1, 4242)
@@ -57,7 +58,9 @@ async def looked_at(store: DatabaseStore, body: dict[str, object]) -> set[str]:
         for name, subscription in WATCHING.items()
     }
     github = GitHubApp(GitHubSettings(1, "no key is needed", web_url="https://ghe.example/"), SystemClock())
-    intake = Intake(store, github, lambda: US, lambda: Pipeline(warehouses=warehouses), None)
+    pipeline = Pipeline(warehouses=warehouses)
+    received = ReceivedIntake(store, github, lambda: pipeline)
+    intake = Intake(store, github, lambda: US, lambda: pipeline, None, received)
     now = datetime.now(UTC)
     await store.store_delivery(Delivery("guid", "github", "push", json.dumps(body).encode(), now))
     assert await intake.drain() == 1
