@@ -17,16 +17,19 @@ import uvicorn
 from starlette.applications import Starlette
 
 from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
+from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
 from bot.adapters.config import DirectorySource, RepositorySource, parse_source
-from bot.adapters.git import GitMirror
+from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.id_tokens import PublishedKeys
+from bot.adapters.logins import Logins
 from bot.adapters.logs import start_logging
 from bot.adapters.oci.client import OciRegistries
+from bot.adapters.oci.wire import Wire
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
@@ -54,7 +57,7 @@ from bot.workflow.arrival import Arrival
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
-from bot.workflow.discovery import Discoverer
+from bot.workflow.discovery import Discoverer, make_finders
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
 from bot.workflow.looks import Looks
@@ -120,6 +123,9 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         read = partial(load, replicas=not _is_sqlite(settings))
         configuration = Configuration(_source(settings, git, github), store, read)
         secrets = _secrets(settings, lambda: configuration.pipeline)
+        wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
+        hosts = {login.host.lower(): (login.username, login.password) for login in settings.registries}
+        logins = Logins(secrets, wire, clock, hosts)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         ports = Ports(
             clock=clock,
@@ -127,7 +133,9 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             terraform=terraform,
             github=github,
             argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
-            registry=await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets))),
+            registry=await stack.enter_async_context(OciRegistries(logins.of_image)),
+            charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
+            watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
             secrets=secrets,
             vault=vault,
             http=await stack.enter_async_context(HttpClient()),
@@ -162,9 +170,8 @@ def join(
     # Only where people can sign in there is a page that a link could lead to.
     page = settings.public_url if settings.client_id else ""
     reporter = Reporter(store, github, ports.vault, ports.clock, configuration, page)
-    publisher = Publisher(
-        ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
-    )
+    author = (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
+    publisher = Publisher(ports.git, github, author)
     evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
     meter = Meter(ports.http, ports.clock)
     verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
@@ -192,7 +199,7 @@ def join(
         clock=ports.clock,
         configuration=configuration,
         stages=looker,
-        discoverer=Discoverer(ports.registry, store, ports.clock, settings.settle),
+        discoverer=Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle),
         commands=Commands(store, github, looker, reporter, verifier, lambda: identity),
         worker=worker,
         reporter=reporter,
@@ -395,12 +402,3 @@ def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
 def _secrets(settings: Settings, pipeline: Callable[[], Pipeline]) -> SecretStore:
     directory = Path(settings.secrets_directory) if settings.secrets_directory else None
     return SecretStore(pipeline, directory=directory, environment=settings.environment)
-
-
-def _registry_logins(settings: Settings, secrets: SecretStore) -> Callable[[str], tuple[str, str] | None]:
-    logins = {login.host.lower(): (login.username, login.password) for login in settings.registries}
-
-    def find(repository: str) -> tuple[str, str] | None:
-        return logins.get(repository.partition("/")[0].lower()) or secrets.find_image_credentials(repository)
-
-    return find

@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +47,10 @@ _KNOWN_KEYS = (
     "githubAppID",
     "githubAppInstallationID",
     "githubAppPrivateKey",
+    "awsAccessKeyID",
+    "awsSecretAccessKey",
+    "awsRegion",
+    "gcpServiceAccountKey",
     "auth-header",
     "auth-header-old",
     "secret-old",
@@ -54,6 +58,8 @@ _KNOWN_KEYS = (
     "secret-token-old",
 )
 """Keys with capitals or dashes that an environment variable may set; all others are lower case."""
+
+_PASSWORD_KEYS = ("username", "password")
 
 _NORMALIZERS: Mapping[str, Callable[[str], str]] = {
     "git": normalize_git_url,
@@ -117,22 +123,34 @@ class SecretStore:
         spelling; with `repoURLIsRegex` the expression is searched for in both spellings. A URL with plain http gets
         none, as they could be read on the way.
         """
+        found = self.find_login(project, kind, url, keys=_PASSWORD_KEYS)
+        if found is None:
+            return None
+        secret, values = found
+        return Credentials(values.get("username", ""), values.get("password", ""), secret)
+
+    def find_login(
+        self, project: str, kind: str, url: str, *, keys: Collection[str]
+    ) -> tuple[str, Mapping[str, str]] | None:
+        """Name and values of the first Secret for a repository that has one of these keys; as `find_credentials`."""
         if url.strip().lower().startswith("http://"):
             return None
         for owner in dict.fromkeys((project, self._shared_project)):
             for name in self._labelled(owner, kind):
-                found = self._match(owner, name, kind, url)
-                if found is not None:
-                    return found
+                values = self.secret(owner, name) or {}
+                if not values.keys().isdisjoint(keys) and _matches(owner, name, values, kind, url):
+                    return f"{owner}/{name}", values
         return None
 
-    def find_image_credentials(self, repository: str) -> tuple[str, str] | None:
-        """User and password for an image repository, from whichever project has them; for `OciRegistries`."""
+    def find_image_login(
+        self, repository: str, *, keys: Collection[str]
+    ) -> tuple[str, Mapping[str, str]] | None:
+        """As `find_login`, for an image repository, from whichever project has one."""
         owners = sorted({project for project, _ in self._pipeline().secrets} - {self._shared_project})
         for owner in (*owners, self._shared_project):
-            found = self.find_credentials(owner, "image", repository)
+            found = self.find_login(owner, "image", repository, keys=keys)
             if found is not None:
-                return found.username, found.password
+                return found
         return None
 
     # -- underneath ----------------------------------------------------------------------------------------
@@ -141,26 +159,6 @@ class SecretStore:
         for (owner, name), document in sorted(self._pipeline().secrets.items()):
             if owner == project and document.metadata.labels.get(CREDENTIAL_LABEL) == kind:
                 yield name
-
-    def _match(self, project: str, name: str, kind: str, url: str) -> Credentials | None:
-        values = self.secret(project, name) or {}
-        pattern = values.get("repoURL", "")
-        if not pattern or ("username" not in values and "password" not in values):
-            return None
-        normalize = _NORMALIZERS[kind]
-        if values.get("repoURLIsRegex", "").lower() == "true":
-            try:
-                expression = compile_regex(pattern)
-            except ValueError as error:
-                raise TerminalError(
-                    f"repoURL of Secret {project}/{name} is no expression: {error}"
-                ) from error
-            matches = expression.search(url) or expression.search(normalize(url))
-        else:
-            matches = normalize(pattern) == normalize(url)
-        if not matches:
-            return None
-        return Credentials(values.get("username", ""), values.get("password", ""), f"{project}/{name}")
 
     def _read_files(self, project: str, name: str) -> dict[str, str]:
         if self._directory is None:
@@ -199,6 +197,21 @@ class SecretStore:
             if rest and rest != variable and not variable.startswith(longer or ("\0",)):
                 values[spelled.get(rest, rest.lower()) if rest == rest.upper() else rest] = value
         return values
+
+
+def _matches(project: str, name: str, values: Mapping[str, str], kind: str, url: str) -> bool:
+    """Whether a Secret is for an address."""
+    pattern = values.get("repoURL", "")
+    if not pattern:
+        return False
+    normalize = _NORMALIZERS[kind]
+    if values.get("repoURLIsRegex", "").lower() != "true":
+        return normalize(pattern) == normalize(url)
+    try:
+        expression = compile_regex(pattern)
+    except ValueError as error:
+        raise TerminalError(f"repoURL of Secret {project}/{name} is no expression: {error}") from error
+    return bool(expression.search(url) or expression.search(normalize(url)))
 
 
 def _read_document(document: Document) -> dict[str, str]:

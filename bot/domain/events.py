@@ -25,7 +25,9 @@ class AppIdentity:
 class Pushed:
     """A branch or tag moved; `before` or `after` is None where it was created or deleted.
 
-    `ref` is whole, such as `refs/heads/main`. `by_app` tells that our App pushed.
+    `ref` is whole, such as `refs/heads/main`. `by_app` tells that our App pushed. `paths` are those that the pushed
+    commits changed, None if the delivery does not tell all of them. `default_branch` is the repository's, empty if it
+    is not told.
     """
 
     repository: Repository
@@ -34,6 +36,8 @@ class Pushed:
     after: CommitId | None
     sender: User
     by_app: bool = False
+    paths: tuple[str, ...] | None = None
+    default_branch: str = ""
 
     @property
     def branch(self) -> str:

@@ -14,6 +14,7 @@ from bot.domain.freight import Freight
 
 # Angle brackets are escaped inside, so that a text of many beginnings is still read in one go.
 _PATTERN = re.compile(r"<!-- lockstep-marker (\{[^<>]*\}) ([0-9a-f]{64}) -->")
+_TRAILER = re.compile(r"^Lockstep-Marker: lockstep-marker (\{[^<>\n]*\}) ([0-9a-f]{64})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,17 @@ def read_marker(text: str, keyed: Callable[[bytes], str]) -> Marker | None:
             except (CodecError, ValueError):
                 return None
     return None
+
+
+def is_signed_message(message: str, keyed: Callable[[bytes], str]) -> bool:
+    """Whether a commit message holds a trailer that we signed, wherever GitHub put it when it joined messages.
+
+    It says that the commit is ours, or a copy of one that is: who copies a trailer gains nothing but that their own
+    commit is taken for ours.
+    """
+    return any(
+        hmac.compare_digest(keyed(found[1].encode()), found[2]) for found in _TRAILER.finditer(message)
+    )
 
 
 def _canonical(marker: Marker) -> str:

@@ -16,6 +16,7 @@ from typing import assert_never
 
 from bot.domain.model import (
     ChartSubscription,
+    CommitSelectionStrategy,
     GenericSubscription,
     GitSubscription,
     ImageSubscription,
@@ -61,11 +62,13 @@ class RefsMoved:
     """Refs of a git repository moved; `urls` are the addresses by which it may be known.
 
     `refs` are whole, such as `refs/heads/main`. `changed` has the paths that were touched; empty: not known.
+    `default_branch` is the repository's, empty if the sender does not tell.
     """
 
     urls: tuple[str, ...]
     refs: tuple[str, ...]
     changed: tuple[str, ...] = ()
+    default_branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +168,22 @@ def _takes_refs(subscription: Subscription, notice: RefsMoved) -> bool:
     if len(notice.refs) > _MOST:
         return True
     try:
-        if not any(accepts_git_ref(subscription, ref) for ref in notice.refs if ref):
+        if not any(_takes_ref(subscription, ref, notice.default_branch) for ref in notice.refs if ref):
             return False
         keeps = compile_path_filter(subscription.include_paths, subscription.exclude_paths)
         return not notice.changed or len(notice.changed) > _MOST or keeps(notice.changed)
     except ValueError:
         # A pattern that is wrong: the look at the Warehouse says so, and no other Warehouse waits for it.
         return True
+
+
+def _takes_ref(subscription: GitSubscription, ref: str, default_branch: str) -> bool:
+    follows_default = (
+        subscription.strategy is CommitSelectionStrategy.NEWEST_FROM_BRANCH and not subscription.branch
+    )
+    if follows_default and default_branch and ref == f"refs/heads/{default_branch}":
+        return True
+    return accepts_git_ref(subscription, ref)
 
 
 def _takes_tags(subscription: Subscription, notice: TagsPushed) -> bool:

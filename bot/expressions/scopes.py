@@ -153,8 +153,8 @@ def warehouse_scope(found: DiscoveredArtifacts | None, now: datetime | Unknown |
 
 
 def meets_criteria(criteria: str, found: DiscoveredArtifacts | None, now: datetime | None = None) -> bool:
-    """Whether Freight may be made of what a Warehouse found; empty criteria allow it. Raises ExpressionError."""
-    return not criteria or evaluate_criteria(criteria, warehouse_scope(found, now)) is True
+    """Whether Freight may be made of what a Warehouse found; blank criteria allow it. Raises ExpressionError."""
+    return not criteria.strip() or evaluate_criteria(criteria, warehouse_scope(found, now)) is True
 
 
 @dataclass(frozen=True, slots=True)

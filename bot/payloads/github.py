@@ -30,6 +30,9 @@ _FULL_NAME = re.compile(r"([A-Za-z0-9_.-]{1,100})/([A-Za-z0-9_.-]{1,100})")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
+_MOST_COMMITS = 2048
+"""As many commits as GitHub lists of one push."""
+
 _PULL_ACTIONS = frozenset(
     {
         "opened",
@@ -103,7 +106,22 @@ def _parse_push(root: Node, app: AppIdentity) -> Event:
         after if after.strip("0") else None,
         sender,
         by_app=_is_app(sender, app),
+        paths=_changed_paths(root),
+        default_branch=root.text("repository", "default_branch", default=""),
     )
+
+
+def _changed_paths(root: Node) -> tuple[str, ...] | None:
+    """What the commits of a push changed; None where GitHub lists none, cuts the list, or commits were taken away."""
+    commits = list(root.items("commits"))
+    if not commits or len(commits) >= _MOST_COMMITS or root.boolean("forced"):
+        return None
+    head = root.find("head_commit")
+    paths: dict[str, None] = {}
+    for commit in (*commits, *((head,) if head is not None else ())):
+        for change in ("added", "modified", "removed"):
+            paths.update((item.value, None) for item in commit.items(change) if isinstance(item.value, str))
+    return tuple(paths)
 
 
 def _parse_pull_request(root: Node, app: AppIdentity) -> Event | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-from bot.domain.model import ImageSubscription, Stage, Step, Warehouse
+from bot.domain.model import GitSubscription, Stage, Step, Warehouse
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.domain.review_policy import ReviewPolicy
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _OWN_REVIEW = ("git-open-pr", "git-wait-for-pr", "git-merge-pr")
 
 
@@ -68,13 +70,27 @@ def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:
 def _of_warehouses(stage: Stage, warehouses: Mapping[tuple[str, str], Warehouse]) -> Iterator[_Finding]:
     for request in stage.requested_freight:
         warehouse = warehouses.get((stage.metadata.namespace, request.origin.name))
-        for subscription in warehouse.subscriptions if warehouse is not None else ():
-            if not isinstance(subscription, ImageSubscription):
-                kind = type(subscription).__name__.removesuffix("Subscription").lower()
+        if warehouse is None:
+            continue
+        name = warehouse.metadata.name
+        for subscription in warehouse.subscriptions:
+            if isinstance(subscription, GitSubscription) and not _can_be_fetched(subscription.repo_url):
                 yield _Finding(
                     "spec.requestedFreight",
-                    f"the Warehouse {request.origin.name} has a {kind} subscription; only images are discovered yet",
+                    f"the Warehouse {name} watches {subscription.repo_url}, but repositories are fetched by https "
+                    "alone, with credentials from Secrets or by the App; write https://HOST/PATH",
                 )
+
+
+def _can_be_fetched(url: str) -> bool:
+    """Whether an address is one by https without credentials in it; on this machine itself http will do."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    is_local = parts.scheme == "http" and host in _LOOPBACK
+    return bool(host) and "@" not in parts.netloc and (parts.scheme == "https" or is_local)
 
 
 def _policy_of(stage: Stage, pipeline: Pipeline) -> ReviewPolicy | None:
@@ -125,6 +141,16 @@ def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
         if any(policy.auto_rollback for policy in config.promotion_policies):
             message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
             yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)
+    for warehouse in pipeline.warehouses.values():
+        if warehouse.freight_creation_policy != "Automatic":
+            source = warehouse.metadata.source
+            message = (
+                "Freight is not made by hand yet: what the Warehouse finds is shown, and Freight that it made before "
+                "goes on, but no new one is made until the policy is Automatic"
+            )
+            yield ConfigProblem(
+                source.path, source.line, "spec.freightCreationPolicy", message, Severity.WARNING
+            )
     for policy in pipeline.review_policies:
         if policy.drift_schedule:
             source = policy.metadata.source

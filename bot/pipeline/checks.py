@@ -46,6 +46,7 @@ from bot.pipeline.step_checks import (
     stage_surroundings,
 )
 from bot.pipeline.warehouse_checks import check_warehouse
+from bot.pipeline.watched_writes import check_watched_writes, find_writes
 
 
 def check_pipeline(
@@ -154,7 +155,9 @@ class _Checker:
 
     def check_warehouses(self) -> None:
         """What keeps a Warehouse from working concerns every Stage that asks for its Freight."""
+        writes = find_writes(self.pipeline)
         for (project, name), warehouse in self.pipeline.warehouses.items():
+            self.report(("Warehouse", project, name), check_watched_writes(warehouse, writes))
             findings = list(check_warehouse(warehouse))
             asking = [
                 stage

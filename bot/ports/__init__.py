@@ -19,6 +19,7 @@ from bot.ports.git import (
     PushOutcome,
     Refused,
     Signature,
+    WatchedGit,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
 from bot.ports.signing_in import SignIn
@@ -37,6 +38,7 @@ from bot.ports.store import (
 from bot.ports.terraform import Terraform, TerraformRun
 from bot.ports.world import (
     ArgoCD,
+    Charts,
     Clock,
     ConfigSource,
     Dns,
@@ -62,6 +64,8 @@ class Ports:
     github: GitHub
     argocd: ArgoCD
     registry: Registry
+    charts: Charts
+    watched: WatchedGit
     secrets: Secrets
     vault: Vault
     http: Http
@@ -72,6 +76,7 @@ class Ports:
 __all__ = [
     "AppliedState",
     "ArgoCD",
+    "Charts",
     "Clock",
     "Commit",
     "ConfigSource",
@@ -111,4 +116,5 @@ __all__ = [
     "TerraformRun",
     "TransientError",
     "Vault",
+    "WatchedGit",
 ]

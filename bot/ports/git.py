@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from bot.domain.files import CommitId, Entry, File, TreeId
+from bot.domain.selection import GitTag
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,26 @@ class Git(Protocol):
     async def read_commit(self, url: str, commit: CommitId) -> Commit:
         """What a commit says."""
 
+    async def read_commits(self, url: str, commits: Sequence[CommitId]) -> Sequence[Commit]:
+        """What these commits say, in the same order, read in one go."""
+
     async def log(
         self, url: str, base: CommitId | None, head: CommitId, *, limit: int = 250
     ) -> Sequence[Commit]:
         """Commits that `head` has and `base` has not, newest first."""
+
+    async def list_mainline(
+        self, url: str, head: CommitId, *, skip: int = 0, limit: int = 250
+    ) -> Sequence[Commit]:
+        """`head` and what it follows by first parents alone, newest first: what happened to the branch itself."""
+
+    async def list_tags(self, url: str) -> Sequence[GitTag]:
+        """The tags of the mirror that lead to commits, newest first by the time at which they were made."""
+
+    async def list_changed_paths(
+        self, url: str, commits: Sequence[Commit]
+    ) -> Mapping[CommitId, tuple[str, ...]]:
+        """What each commit changed against its first parent, renames not followed; all of it for one without."""
 
     async def merge_trees(self, url: str, ours: CommitId, theirs: CommitId) -> Merged | Conflicted:
         """The tree of merging two commits, as `git merge-tree --write-tree` gives it."""
@@ -125,3 +142,15 @@ class Git(Protocol):
 
     async def push_tag(self, url: str, commit: CommitId, tag: str, *, force: bool) -> PushOutcome:
         """Create or move a tag."""
+
+
+class WatchedGit(Protocol):
+    """The repositories that Warehouses watch, each with the credentials of who watches it."""
+
+    async def open(self, project: str, url: str, *, insecure: bool = False, blobless: bool = False) -> Git:
+        """The mirrors in which to read it: those of the App where it is installed, else the project's own.
+
+        A project's own are fetched with its Secrets, or with none. `insecure` leaves the server's certificate
+        unverified, `blobless` leaves the contents of files out; both concern the project's own alone. Raises what
+        `Git` raises.
+        """

@@ -343,6 +343,9 @@ class CommandStore(Protocol):
 
     async def get_discovery(self, project: str, warehouse: str) -> tuple[Json, datetime] | None: ...
 
+    async def list_discoveries(self, project: str) -> Mapping[str, tuple[Json, datetime]]:
+        """The last look at each Warehouse of a project that was ever looked at, by its name."""
+
 
 class Store(
     Deliveries,

@@ -72,8 +72,26 @@ class Registry(Protocol):
     async def list_tags(self, repository: str, *, insecure: bool = False) -> Sequence[str]:
         """All tags of `host/path`, in the registry's order; an unknown repository has none."""
 
-    async def find_image(self, repository: str, tag: str, *, insecure: bool = False) -> ImageFacts | None:
-        """Digest and metadata of one tag, None if it does not exist; metadata is cached by digest."""
+    async def find_image(
+        self, repository: str, tag: str, *, insecure: bool = False, cache_by_tag: bool = False
+    ) -> ImageFacts | None:
+        """Digest and metadata of one tag, None if it does not exist; metadata is cached by digest.
+
+        `cache_by_tag` says that tags are never moved, so that what is known of one is not asked for again.
+        """
+
+
+class Charts(Protocol):
+    """Repositories of Helm charts. Raises TransientError and TerminalError as `Registry` does."""
+
+    async def list_versions(
+        self, project: str, repository: str, chart: str, *, insecure: bool = False
+    ) -> Sequence[str]:
+        """All versions of a chart in the repository's own order, read with the project's credentials.
+
+        `repository` begins with `https://` (or `http://`) and holds `chart`, or with `oci://` and is the chart; there
+        the versions are tags. A chart that does not exist has none.
+        """
 
 
 class Secrets(Protocol):

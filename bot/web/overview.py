@@ -8,6 +8,7 @@ from datetime import datetime
 
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.availability import FreightIndex, KnownFreight
+from bot.domain.discovery import Discovery, Find
 from bot.domain.freight import Freight, FreightName
 from bot.domain.model import ProjectConfig, Stage
 from bot.domain.planning import Snapshot, StartPromotion, Wait, plan
@@ -20,6 +21,8 @@ from bot.workflow.snapshots import choose_candidate, progress_of
 
 MOST_FREIGHT = 12
 MOST_EVENTS = 40
+MOST_FINDS = 5
+"""How many versions of a subscription are named; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class ProjectFacts:
     promotions: Mapping[str, tuple[PromotionLine, ...]]
     events: tuple[Event, ...]
     problem_of: Callable[[str], str]
+    discoveries: Mapping[str, tuple[Discovery, datetime]] = field(default_factory=dict)
+    """The last look at each Warehouse, and when that was."""
     runs: Mapping[str, AnalysisRun] = field(default_factory=dict)
     """By Stage the verification of what it has now."""
 
@@ -89,12 +94,35 @@ class FreightRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FindsRow:
+    """What one subscription offers: versions and exact revisions, newest first, and how many more there are."""
+
+    kind: str
+    address: str
+    name: str
+    finds: tuple[Find, ...]
+    more: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseRow:
+    """One Warehouse: what it found at its last look, and what came of that."""
+
+    name: str
+    looked_at: datetime
+    outcome: str
+    subscriptions: tuple[FindsRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectPage:
     """One project as somebody may see it. `open` tells that a promotion is, `busy` that work is under way right now."""
 
     name: str
     columns: tuple[tuple[StageCard, ...], ...]
     freight: tuple[FreightRow, ...]
+    warehouses: tuple[WarehouseRow, ...]
     events: tuple[Event, ...]
     hidden: int
     open: bool
@@ -115,6 +143,11 @@ def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
         name=facts.name,
         columns=tuple(tuple(c for c in cards if c.column == number) for number in used),
         freight=tuple(_freight_row(known, visible) for known in newest[:MOST_FREIGHT]),
+        warehouses=tuple(
+            _warehouse_row(name, *facts.discoveries[name])
+            for name in sorted({r.origin.name for stage in shown for r in stage.requested_freight})
+            if name in facts.discoveries
+        ),
         events=tuple(events[:MOST_EVENTS]),
         hidden=len(facts.stages) - len(shown),
         open=any(c.promotion is not None for c in cards),
@@ -293,3 +326,18 @@ def _freight_row(known: KnownFreight, visible: frozenset[str]) -> FreightRow:
         now_in=tuple(name for name in status.currently_in if name in visible),
         verified_in=tuple(name for name in status.verified_in if name in visible),
     )
+
+
+def _warehouse_row(name: str, discovery: Discovery, looked_at: datetime) -> WarehouseRow:
+    rows = (
+        FindsRow(
+            kind=item.kind,
+            address=item.address,
+            name=item.name,
+            finds=item.finds[:MOST_FINDS],
+            more=max(len(item.finds) - MOST_FINDS, 0),
+            note=item.note,
+        )
+        for item in discovery.finds
+    )
+    return WarehouseRow(name, looked_at, discovery.outcome, tuple(rows))

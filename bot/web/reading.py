@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.domain.availability import KnownFreight, index_freight
+from bot.domain.discovery import decode_discovery
 from bot.domain.freight import Freight
 from bot.domain.github import Repository
 from bot.domain.planning import Snapshot
@@ -90,6 +91,10 @@ class Reading:
             promotions=dict(promotions),
             events=tuple(await self.store.list_events(project=name, limit=_MOST_EVENTS)),
             problem_of=lambda stage: self.configuration.problem_of(name, stage),
+            discoveries={
+                warehouse: (decode_discovery(found), at)
+                for warehouse, (found, at) in (await self.store.list_discoveries(name)).items()
+            },
             runs=present_runs(await self.store.list_newest_runs(name), records),
         )
 

@@ -5,17 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from typing import assert_never
 
-from bot.domain.freight import Freight, FreightOrigin, Image
+from bot.domain.discovery import Discovery, SubscriptionFinds, decode_discovery, encode_discovery
+from bot.domain.freight import Chart, Freight, FreightName, FreightOrigin, GitCommit, Image
 from bot.domain.identity import freight_alias, freight_name
-from bot.domain.model import ImageSelectionStrategy, ImageSubscription, Warehouse
-from bot.domain.selection import keep_newest_builds, order_image_tags
-from bot.domain.values import Json
-from bot.ports import Clock, Event, ImageFacts, Registry, Store, TerminalError
+from bot.domain.model import (
+    ChartSubscription,
+    GenericSubscription,
+    GitSubscription,
+    ImageSubscription,
+    Subscription,
+    Warehouse,
+)
+from bot.expressions.errors import ExpressionError
+from bot.expressions.facts import DiscoveredArtifacts, DiscoveredCommit, DiscoveredImage
+from bot.expressions.scopes import meets_criteria
+from bot.ports import Clock, Event, Ports, Store, TerminalError, TransientError
+from bot.workflow.chart_discovery import ChartFinder
+from bot.workflow.git_discovery import CommitFinder
+from bot.workflow.image_discovery import ImageFinder
+from bot.workflow.own_commits import OwnCommits
+from bot.workflow.taken import Taken
 
 log = logging.getLogger(__name__)
 
-_PARALLEL = 8
 _MOST_LOOKS = 12
 """How often artifacts that do not stand still are looked at again; then the last ones count."""
 
@@ -29,10 +43,76 @@ class Discovered:
 
 
 @dataclass(frozen=True, slots=True)
+class Artifacts:
+    """What Freight would be made of: the newest artifact of each subscription."""
+
+    commits: tuple[GitCommit, ...] = ()
+    images: tuple[Image, ...] = ()
+    charts: tuple[Chart, ...] = ()
+
+    def name(self, warehouse: Warehouse) -> FreightName:
+        """The name of the Freight that they would be."""
+        return freight_name(
+            FreightOrigin(warehouse.metadata.name),
+            commits=self.commits,
+            images=self.images,
+            charts=self.charts,
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{_last(commit.repo_url)} {commit.tag or commit.id[:7]}" for commit in self.commits]
+        parts += [f"{_last(image.repo_url)} {image.tag}" for image in self.images]
+        parts += [f"{chart.name or _last(chart.repo_url)} {chart.version}" for chart in self.charts]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One look: what every subscription offers, and the artifacts or the reason why they make no Freight."""
+
+    finds: tuple[SubscriptionFinds, ...]
+    artifacts: Artifacts | Discovered
+
+
+@dataclass(frozen=True, slots=True)
+class Finders:
+    """Finds what a subscription of any kind offers."""
+
+    commits: CommitFinder
+    images: ImageFinder
+    charts: ChartFinder
+
+    async def find(self, project: str, subscription: Subscription) -> Taken:
+        """What the subscription offers now. Raises TransientError and TerminalError as the ports do."""
+        match subscription:
+            case GitSubscription():
+                return await self.commits.find(project, subscription)
+            case ImageSubscription():
+                return await self.images.find(subscription)
+            case ChartSubscription():
+                return await self.charts.find(project, subscription)
+            case GenericSubscription(artifact_type=kind, name=name):
+                note = f"subscriptions of kind {kind} cannot be discovered here"
+                return Taken(SubscriptionFinds(kind, name, name, note=note))
+            case _:
+                assert_never(subscription)
+
+
+def make_finders(ports: Ports, email: str) -> Finders:
+    """Finders over the ports; `email` is the address that the bot commits with."""
+    own = OwnCommits(ports.vault.digest, email, ports.store, ports.github)
+    return Finders(
+        commits=CommitFinder(ports.watched, own, ports.clock),
+        images=ImageFinder(ports.registry),
+        charts=ChartFinder(ports.charts),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Discoverer:
     """Looks at Warehouses. `settle` is how long new artifacts must stand still before they are Freight, in seconds."""
 
-    registry: Registry
+    finders: Finders
     store: Store
     clock: Clock
     settle: float
@@ -40,109 +120,125 @@ class Discoverer:
     async def look(self, warehouse: Warehouse) -> Discovered:
         """Discover, and remember new Freight; the same artifacts again change nothing.
 
-        Raises TransientError if a registry cannot be reached, and TerminalError if it refuses us.
+        Raises TransientError if a registry or repository cannot be reached, and TerminalError if it refuses us.
         """
-        found = await self._discover(warehouse)
-        if isinstance(found, Discovered):
-            return found
-        if warehouse.freight_creation_policy != "Automatic":
-            return Discovered(None, "the Warehouse makes Freight only by hand")
-        if await self._is_known(warehouse, found):
-            return Discovered(None, "the newest artifacts are known as Freight already")
+        try:
+            seen, outcome = await self._look(warehouse)
+        except (TransientError, TerminalError) as error:
+            await self._tell(warehouse, await self._last_finds(warehouse), f"the last look failed: {error}")
+            raise
+        await self._tell(warehouse, seen.finds, outcome.reason)
+        return outcome
+
+    async def _look(self, warehouse: Warehouse) -> tuple[_Seen, Discovered]:
+        seen = await self._discover(warehouse)
+        if isinstance(seen.artifacts, Artifacts) and await self._known(warehouse, seen.artifacts) is None:
+            seen = await self._wait_until_still(warehouse, seen)
+        if isinstance(seen.artifacts, Artifacts):
+            return seen, await self._remember(warehouse, seen.artifacts)
+        return seen, seen.artifacts
+
+    async def _tell(self, warehouse: Warehouse, finds: tuple[SubscriptionFinds, ...], outcome: str) -> None:
+        """Keep what people are shown of this look."""
+        metadata = warehouse.metadata
+        stored = encode_discovery(Discovery(finds, outcome))
+        await self.store.add_discovery(metadata.namespace, metadata.name, stored, self.clock.now())
+
+    async def _last_finds(self, warehouse: Warehouse) -> tuple[SubscriptionFinds, ...]:
+        row = await self.store.get_discovery(warehouse.metadata.namespace, warehouse.metadata.name)
+        return decode_discovery(row[0]).finds if row is not None else ()
+
+    async def _wait_until_still(self, warehouse: Warehouse, seen: _Seen) -> _Seen:
         # A build pushes its images one after the other: what a first look sees may be half of a release.
         for _ in range(_MOST_LOOKS):
             await asyncio.sleep(self.settle)
-            before, found = found, await self._discover(warehouse)
-            if isinstance(found, Discovered):
-                return found
-            if found == before:
+            before, seen = seen, await self._discover(warehouse)
+            if isinstance(seen.artifacts, Discovered) or seen.artifacts == before.artifacts:
                 break
-        return await self._remember(warehouse, found)
+        return seen
 
-    async def _is_known(self, warehouse: Warehouse, images: tuple[Image, ...]) -> bool:
-        name = freight_name(FreightOrigin(warehouse.metadata.name), images=images)
-        return await self.store.get_freight(warehouse.metadata.namespace, name) is not None
+    async def _known(self, warehouse: Warehouse, artifacts: Artifacts) -> Freight | None:
+        found = await self.store.get_freight(warehouse.metadata.namespace, artifacts.name(warehouse))
+        return found[0] if found is not None else None
 
-    async def _discover(self, warehouse: Warehouse) -> tuple[Image, ...] | Discovered:
-        """The newest artifact of each subscription, in order, or why there is none for one of them."""
-        project, name = warehouse.metadata.namespace, warehouse.metadata.name
-        now = self.clock.now()
-        images: list[Image] = []
-        found: dict[str, Json] = {}
-        for subscription in warehouse.subscriptions:
-            if not isinstance(subscription, ImageSubscription):
-                raise TerminalError(f"Warehouse {name}: only image subscriptions are discovered so far")
-            newest = await self._newest_image(subscription)
-            found[subscription.name or subscription.repo_url] = [image.tag for image in newest]
-            if not newest:
-                await self.store.add_discovery(project, name, found, now)
-                return Discovered(None, f"no tag of {subscription.repo_url} matches the subscription")
-            images.append(newest[0])
-        await self.store.add_discovery(project, name, found, now)
-        return tuple(images)
+    async def _discover(self, warehouse: Warehouse) -> _Seen:
+        """The newest artifact of each subscription, or why they do not make Freight."""
+        project = warehouse.metadata.namespace
+        answers = await asyncio.gather(
+            *(self.finders.find(project, subscription) for subscription in warehouse.subscriptions),
+            return_exceptions=True,
+        )
+        taken: list[Taken] = []
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            taken.append(answer)
+        finds = tuple(item.finds for item in taken)
+        reason = self._refusal(warehouse, taken)
+        return _Seen(finds, Discovered(None, reason) if reason else _collect(taken))
 
-    async def _remember(self, warehouse: Warehouse, images: tuple[Image, ...]) -> Discovered:
-        project, origin = warehouse.metadata.namespace, FreightOrigin(warehouse.metadata.name)
-        name = freight_name(origin, images=images)
-        now = self.clock.now()
-        known = await self.store.list_freight(project)
-        alias = freight_alias(name, {freight.alias for freight, _ in known})
+    def _refusal(self, warehouse: Warehouse, taken: list[Taken]) -> str:
+        """Why the finds make no Freight, empty if they may."""
+        for item in taken:
+            if item.artifact is None:
+                return f"{item.finds.address}: {item.finds.note or 'nothing was found'}"
+        if warehouse.freight_creation_policy != "Automatic":
+            return "the Warehouse makes Freight only by hand"
+        criteria = warehouse.freight_creation_criteria
+        try:
+            if not meets_criteria(criteria, _facts(warehouse, taken), self.clock.now()):
+                return "freightCreationCriteria is not met by the newest artifacts"
+        except ExpressionError as error:
+            return f"freightCreationCriteria cannot be evaluated: {error}"
+        return ""
+
+    async def _remember(self, warehouse: Warehouse, artifacts: Artifacts) -> Discovered:
+        project = warehouse.metadata.namespace
+        known = await self._known(warehouse, artifacts)
+        if known is not None:
+            return Discovered(None, f"the newest artifacts are known as Freight already: {known.alias}")
+        name, now = artifacts.name(warehouse), self.clock.now()
+        taken = {freight.alias for freight, _ in await self.store.list_freight(project)}
         freight = Freight(
-            name=name, project=project, alias=alias, origin=origin, discovered_at=now, images=images
+            name=name,
+            project=project,
+            alias=freight_alias(name, taken),
+            origin=FreightOrigin(warehouse.metadata.name),
+            discovered_at=now,
+            commits=artifacts.commits,
+            images=artifacts.images,
+            charts=artifacts.charts,
         )
         added = await self.store.add_freight(freight)
         if added is None:
             return Discovered(None, "the newest artifacts are known as Freight already")
-        tags = ", ".join(f"{image.repo_url.rpartition('/')[2]} {image.tag}" for image in images)
-        await self.store.add_event(Event(now, project, "", "", "freight", f"{added.alias}: {tags}"))
-        return Discovered(added, f"{added.alias} was made of {tags}")
-
-    async def _newest_image(self, subscription: ImageSubscription) -> list[Image]:
-        """The images that the subscription selects, newest first, at most `discovery_limit`."""
-        url, insecure = subscription.repo_url, subscription.insecure_skip_tls_verify
-        if subscription.strategy is ImageSelectionStrategy.DIGEST:
-            facts = await self.registry.find_image(url, subscription.constraint, insecure=insecure)
-            return [_image(subscription, facts)] if facts is not None else []
-        tags = order_image_tags(subscription, await self.registry.list_tags(url, insecure=insecure))
-        if subscription.strategy is ImageSelectionStrategy.NEWEST_BUILD:
-            return await self._newest_builds(subscription, tags)
-        kept: list[Image] = []
-        for tag in tags:
-            facts = await self.registry.find_image(url, tag, insecure=insecure)
-            if facts is not None and _fits(subscription, facts):
-                kept.append(_image(subscription, facts))
-            if len(kept) >= 1:
-                # Only the newest makes Freight; older ones are looked up when a person asks for them.
-                break
-        return kept
-
-    async def _newest_builds(self, subscription: ImageSubscription, tags: tuple[str, ...]) -> list[Image]:
-        gate = asyncio.Semaphore(_PARALLEL)
-
-        async def find(tag: str) -> ImageFacts | None:
-            async with gate:
-                return await self.registry.find_image(
-                    subscription.repo_url, tag, insecure=subscription.insecure_skip_tls_verify
-                )
-
-        found = [f for f in await asyncio.gather(*(find(tag) for tag in tags)) if f is not None]
-        facts = {f.tag: f for f in found if f.created_at is not None and _fits(subscription, f)}
-        created = {tag: f.created_at for tag, f in facts.items() if f.created_at is not None}
-        return [
-            _image(subscription, facts[tag])
-            for tag in keep_newest_builds(created, subscription.discovery_limit)
-        ]
+        await self.store.add_event(Event(now, project, "", "", "freight", f"{added.alias}: {artifacts}"))
+        return Discovered(added, f"{added.alias} was made of {artifacts}")
 
 
-def _fits(subscription: ImageSubscription, facts: ImageFacts) -> bool:
-    return not subscription.platform or subscription.platform in facts.platforms
-
-
-def _image(subscription: ImageSubscription, facts: ImageFacts) -> Image:
-    return Image(
-        repo_url=subscription.repo_url,
-        tag=facts.tag,
-        digest=facts.digest,
-        annotations=dict(facts.annotations),
-        subscription_name=subscription.name,
+def _collect(taken: list[Taken]) -> Artifacts:
+    found = [item.artifact for item in taken]
+    return Artifacts(
+        commits=tuple(item for item in found if isinstance(item, GitCommit)),
+        images=tuple(item for item in found if isinstance(item, Image)),
+        charts=tuple(item for item in found if isinstance(item, Chart)),
     )
+
+
+def _facts(warehouse: Warehouse, taken: list[Taken]) -> DiscoveredArtifacts:
+    """What `freightCreationCriteria` sees: the newest find of each subscription."""
+    pairs = [
+        (subscription.repo_url, item.facts)
+        for subscription, item in zip(warehouse.subscriptions, taken, strict=True)
+        if not isinstance(subscription, GenericSubscription)
+    ]
+    return DiscoveredArtifacts(
+        commits=tuple((url, (facts,)) for url, facts in pairs if isinstance(facts, DiscoveredCommit)),
+        images=tuple((url, (facts,)) for url, facts in pairs if isinstance(facts, DiscoveredImage)),
+        charts=tuple((url, (facts,)) for url, facts in pairs if isinstance(facts, Chart)),
+    )
+
+
+def _last(url: str) -> str:
+    """The last part of an address, which people know the thing by."""
+    return url.rstrip("/").rpartition("/")[2].removesuffix(".git")

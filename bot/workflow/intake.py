@@ -25,7 +25,7 @@ from bot.domain.events import (
 from bot.domain.github import PullNumber, Repository
 from bot.domain.pipeline import Pipeline
 from bot.domain.promotion import Promotion
-from bot.domain.receiving import TagsPushed, find_warehouses
+from bot.domain.receiving import RefsMoved, TagsPushed, find_warehouses
 from bot.payloads import SENDERS, PayloadProblem
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store, TransientError
@@ -102,6 +102,7 @@ class Intake:
         if event.by_app:
             return []
         looks = [Look("config", "", f"{event.branch} was pushed")] if event.repository == self.config else []
+        looks += self._watching(event)
         for promotion in await self.store.list_unfinished_promotions():
             target = promotion.target
             if target is not None and self.github.repository_of(target.url) == event.repository:
@@ -110,6 +111,17 @@ class Intake:
                     Look("stage", f"{promotion.project}/{promotion.stage}", f"{event.ref} was pushed")
                 )
         return looks
+
+    def _watching(self, event: Pushed) -> list[Look]:
+        """Looks at the Warehouses that a push could concern, by address, ref and paths."""
+        moved = RefsMoved(
+            urls=(self.github.clone_url(event.repository),),
+            refs=(event.ref,),
+            changed=event.paths or (),
+            default_branch=event.default_branch,
+        )
+        found = find_warehouses(moved, self.pipeline().warehouses, "")
+        return [Look("warehouse", f"{project}/{name}", f"{event.ref} was pushed") for project, name in found]
 
     async def _note_pusher(self, promotion: Promotion, event: Pushed) -> None:
         """Remember who pushed to a promotion branch: their approval of what is there does not count."""

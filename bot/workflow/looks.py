@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import random
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +23,7 @@ from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
 from bot.workflow.intake import Intake
+from bot.workflow.intervals import is_overdue, next_look
 from bot.workflow.lost_comments import LostComments
 from bot.workflow.merge_groups import judge_group
 from bot.workflow.outbox import Outbox
@@ -131,14 +133,33 @@ class Looks:
             await self._guarded("comments", self._find_lost_comments(interval))
 
     async def sweep(self) -> None:
-        """Ask for a look at the configuration and at every Stage, and have failed deliveries sent again."""
+        """Ask for a look at the configuration and every Stage, and have failed deliveries sent again.
+
+        A Warehouse is looked at when its own interval is over, since each look costs its registries requests; the
+        sweep asks only for those whose timer is lost.
+        """
         await self.store.request_looks([Look("config", "", "a sweep")])
-        await self.look_at_everything("a sweep")
+        pipeline = self.configuration.pipeline
+        looks = [Look("stage", f"{project}/{name}", "a sweep") for project, name in pipeline.stages]
+        await self.store.request_looks(looks + await self._overdue_warehouses())
         await self._look_at_verifications()
         since = self.clock.now() - timedelta(days=3)
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
                 await self.github.redeliver(delivery)
+
+    async def _overdue_warehouses(self) -> list[Look]:
+        now, warehouses = self.clock.now(), self.configuration.pipeline.warehouses
+        seen = {
+            (project, name): at
+            for project in {project for project, _ in warehouses}
+            for name, (_, at) in (await self.store.list_discoveries(project)).items()
+        }
+        return [
+            Look("warehouse", f"{project}/{name}", "a sweep")
+            for (project, name), warehouse in warehouses.items()
+            if is_overdue(now, warehouse.interval, seen.get((project, name)))
+        ]
 
     async def _find_lost_comments(self, age: float) -> None:
         """Have commands run whose delivery never came within `age` seconds."""
@@ -247,7 +268,7 @@ class Looks:
         warehouse = self.configuration.pipeline.warehouses.get((project, name))
         if warehouse is None:
             return
-        again = self.clock.now() + timedelta(seconds=warehouse.interval)
+        again = next_look(self.clock.now(), warehouse.interval, random.random())
         await self.store.request_looks([Look("warehouse", key, "its interval")], at=again)
         discovered = await self.discoverer.look(warehouse)
         if discovered.freight is not None:

@@ -197,13 +197,18 @@ def test_a_broken_expression_names_its_secret() -> None:
         secrets.find_credentials("shop", "git", "https://git.example/x")
 
 
+def image_login(secrets: SecretStore, repository: str) -> tuple[str, str] | None:
+    found = secrets.find_image_login(repository, keys=("username", "password"))
+    return (found[1]["username"], found[1]["password"]) if found is not None else None
+
+
 def test_images_are_matched_in_their_normal_spelling_across_projects() -> None:
     secrets = store(
         credentials("shop", "hub", "docker.io/acme/app", kind="image"),
         credentials(SHARED_PROJECT, "any", ".", kind="image", repoURLIsRegex="true"),
     )
-    assert secrets.find_image_credentials("registry-1.docker.io/acme/app") == ("hub", "p")
-    assert secrets.find_image_credentials("reg.example/x") == ("any", "p")
+    assert image_login(secrets, "registry-1.docker.io/acme/app") == ("hub", "p")
+    assert image_login(secrets, "reg.example/x") == ("any", "p")
 
 
 def test_the_password_may_come_from_elsewhere() -> None:
@@ -211,7 +216,7 @@ def test_the_password_may_come_from_elsewhere() -> None:
         document("shop", "hub", {"repoURL": "reg.example/app", "username": "bot"}, kind="image"),
         environment={"LOCKSTEP_SECRET_SHOP_HUB_PASSWORD": "hidden"},
     )
-    assert secrets.find_image_credentials("reg.example/app") == ("bot", "hidden")
+    assert image_login(secrets, "reg.example/app") == ("bot", "hidden")
 
 
 def test_a_password_is_not_shown() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import yaml
@@ -19,9 +19,7 @@ from bot.domain.selection import (
     order_branch_commits,
     order_git_tags,
 )
-from bot.expressions.functions import TEMPLATE_FUNCTIONS, UTILITY_FUNCTIONS
-from bot.expressions.gotime import make_moment
-from bot.expressions.templates import Scope, evaluate_criteria
+from bot.expressions.filters import keeps_commit, keeps_tag
 from bot.pipeline import STEP_SCHEMAS, load_pipeline
 from bot.pipeline.access import parse_duration
 from bot.pipeline.field_patterns import is_valid_field
@@ -56,19 +54,6 @@ def field_patterns(case: Case) -> bool:
     return is_valid_field(case["field"], case["value"])
 
 
-def _filter(source: str, names: Callable[[Any], Case]) -> Callable[[Any], bool] | None:
-    if not source:
-        return None
-
-    def keeps(item: Any) -> bool:
-        scope = Scope(names(item), {**TEMPLATE_FUNCTIONS, **UTILITY_FUNCTIONS})
-        answer = evaluate_criteria(source, scope)
-        assert isinstance(answer, bool)
-        return answer
-
-    return keeps
-
-
 def git_tag_selection(case: Case) -> list[str]:
     subscription = build_git(case["subscription"])
     tags = [
@@ -85,20 +70,7 @@ def git_tag_selection(case: Case) -> list[str]:
         for item in case["tags"]
     ]
     paths = {item["tag"]: item["paths"] for item in case["tags"]}
-    keeps = _filter(
-        subscription.expression_filter,
-        lambda tag: {
-            "tag": tag.tag,
-            "id": tag.id,
-            "creatorDate": tag.created_at and make_moment(tag.created_at),
-            "author": tag.author,
-            "committer": tag.committer,
-            "subject": tag.subject,
-            "tagger": tag.tagger,
-            "annotation": tag.annotation,
-        },
-    )
-    ordered = order_git_tags(subscription, tags, keeps)
+    ordered = order_git_tags(subscription, tags, partial(keeps_tag, subscription.expression_filter))
     return [tag.tag for tag in keep_by_paths(subscription, ordered, lambda tag: paths[tag.tag])]
 
 
@@ -115,17 +87,9 @@ def git_branch_selection(case: Case) -> list[str]:
         for item in case["commits"]
     ]
     paths = {item["id"]: item["paths"] for item in case["commits"]}
-    keeps = _filter(
-        subscription.expression_filter,
-        lambda commit: {
-            "id": commit.id,
-            "commitDate": commit.committed_at and make_moment(commit.committed_at),
-            "author": commit.author,
-            "committer": commit.committer,
-            "subject": commit.subject,
-        },
+    ordered = order_branch_commits(
+        subscription, commits, partial(keeps_commit, subscription.expression_filter)
     )
-    ordered = order_branch_commits(subscription, commits, keeps)
     return [commit.id for commit in keep_by_paths(subscription, ordered, lambda commit: paths[commit.id])]
 
 

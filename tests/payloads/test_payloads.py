@@ -44,9 +44,15 @@ AT = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 IMAGE = ImagePushed("ghcr.io/acme-corp/payments-api", "1.8.2", DIGEST)
 
 EXPECTED: dict[str, tuple[Event, ...]] = {
-    "github.push.branch": (Pushed(OPS, "refs/heads/main", C1, C2, ANN),),
-    "github.push.by_app": (Pushed(OPS, f"refs/heads/{BRANCH}", None, C2, BOT, by_app=True),),
-    "github.push.tag_deleted": (Pushed(OPS, "refs/tags/v1.0.0", C1, None, ANN),),
+    "github.push.branch": (
+        Pushed(
+            OPS, "refs/heads/main", C1, C2, ANN, paths=("env/dev/helm/values.yaml",), default_branch="main"
+        ),
+    ),
+    "github.push.by_app": (
+        Pushed(OPS, f"refs/heads/{BRANCH}", None, C2, BOT, by_app=True, default_branch="main"),
+    ),
+    "github.push.tag_deleted": (Pushed(OPS, "refs/tags/v1.0.0", C1, None, ANN, default_branch="main"),),
     "github.pull_request.opened": (
         PullRequestChanged(OPS, PullNumber(7), "opened", C2, BRANCH, "main", BOT, by_app=True),
     ),
@@ -119,6 +125,27 @@ def test_a_delivery_becomes_its_event(name: str) -> None:
 def test_what_a_push_moved(ref: str, branch: str, tag: str) -> None:
     pushed = Pushed(OPS, ref, C1, C2, ANN)
     assert (pushed.branch, pushed.tag) == (branch, tag)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param({}, ("env/dev/helm/values.yaml",), id="what its commits changed"),
+        pytest.param(
+            {"head_commit": {"added": ["a"], "modified": [], "removed": ["b"]}},
+            ("env/dev/helm/values.yaml", "a", "b"),
+            id="and its head",
+        ),
+        pytest.param({"commits": []}, None, id="unknown without commits"),
+        pytest.param({"forced": True}, None, id="unknown where commits were taken away"),
+        pytest.param({"commits": [{"added": ["a"]}] * 2048}, None, id="unknown where the list is cut"),
+    ],
+)
+def test_which_paths_a_push_changed(change: dict[str, object], expected: tuple[str, ...] | None) -> None:
+    body = json.loads((FOLDER / "github.push.branch.json").read_text()) | change
+    (event,) = parse("github.push.branch", json.dumps(body).encode())
+    assert isinstance(event, Pushed)
+    assert event.paths == expected
 
 
 def test_the_first_line_of_a_comment_ends_at_any_line_break() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from bot.domain.freight import FreightOrigin
 from bot.domain.model import (
+    ChartSubscription,
     FreightRequest,
     FreightSources,
     GitSubscription,
@@ -48,6 +49,15 @@ def test_a_pipeline_of_images_is_carried_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "url", ["https://git.example/x", "https://git.example:8443/x.git", "http://127.0.0.1:3000/acme/x.git"]
+)
+def test_git_repositories_and_charts_are_carried_out(url: str) -> None:
+    subscriptions = (GitSubscription(url), ChartSubscription("oci://reg.example/charts/app"))
+    warehouse = replace(IMAGES, subscriptions=subscriptions)
+    assert find_not_carried_out(replace(GOOD, warehouses={("shop", "apps"): warehouse})) == ()
+
+
+@pytest.mark.parametrize(
     ("pipeline", "says"),
     [
         pytest.param(
@@ -55,13 +65,13 @@ def test_a_pipeline_of_images_is_carried_out() -> None:
                 GOOD,
                 warehouses={
                     ("shop", "apps"): replace(
-                        IMAGES, subscriptions=(GitSubscription("https://git.example/x"),)
+                        IMAGES, subscriptions=(GitSubscription("ssh://git@git.example/x"),)
                     )
                 },
                 stages={("shop", "dev"): DEV},
             ),
-            "git subscription",
-            id="a git subscription",
+            "https alone",
+            id="a git repository by ssh",
         ),
         pytest.param(
             replace(
@@ -119,3 +129,9 @@ def test_what_does_not_stop_a_stage_is_a_warning() -> None:
     (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
     assert problem.severity is Severity.WARNING
     assert (problem.stage, problem.key) == ("", "spec.promotionPolicies")
+
+
+def test_a_warehouse_by_hand_is_a_warning_since_its_stages_go_on_with_what_they_have() -> None:
+    by_hand = replace(IMAGES, freight_creation_policy="Manual")
+    (problem,) = find_not_carried_out(replace(GOOD, warehouses={("shop", "apps"): by_hand}))
+    assert (problem.severity, problem.key) == (Severity.WARNING, "spec.freightCreationPolicy")

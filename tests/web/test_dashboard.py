@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from bot.domain.analysis import AnalysisRun, Measurement, Metric, Phase, PrometheusQuery, begin, record
+from bot.domain.discovery import Discovery, Find, SubscriptionFinds, encode_discovery
 from bot.domain.files import CommitId
 from bot.domain.promotion import PromotionId, State, StepStatus
 from bot.domain.review import Problem
@@ -239,6 +240,22 @@ async def test_the_first_page_tells_what_runs_where_and_why_things_wait(
     assert f'href="{PAGE}"' in page.text
 
 
+async def test_the_first_page_tells_what_warehouses_found(site: Site, browser: httpx.AsyncClient) -> None:
+    await site.put(views.promotion(), views.preview())
+    finds = SubscriptionFinds("git", "https://git.example/x", "code", (Find("v1.2.0", "a" * 40),), "left out")
+    seen = encode_discovery(Discovery((finds,), "freightCreationCriteria is not met"))
+    await site.store.add_discovery("acme", "otel", seen, site.clock.now())
+    page = await site.sign_in(browser, "uma")
+    for text in (
+        "https://git.example/x",
+        "v1.2.0",
+        "a" * 40,
+        "left out",
+        "freightCreationCriteria is not met",
+    ):
+        assert text in page.text
+
+
 async def test_a_promotion_that_failed_shows_the_step_its_log_and_the_commits(
     site: Site, browser: httpx.AsyncClient
 ) -> None:
@@ -293,6 +310,10 @@ async def test_hostile_texts_do_nothing(site: Site, browser: httpx.AsyncClient) 
     )
     await site.store.add_event(Event(site.clock.now(), "acme", "staging", made.id, HOSTILE, HOSTILE))
     await site.store.save_stage(StageRecord("acme", "staging", frozen=HOSTILE, differs=HOSTILE))
+    finds = SubscriptionFinds("git", HOSTILE, HOSTILE, (Find(HOSTILE, HOSTILE, None, HOSTILE),), HOSTILE)
+    await site.store.add_discovery(
+        "acme", "otel", encode_discovery(Discovery((finds,), HOSTILE)), site.clock.now()
+    )
     for path in (PAGE, "/"):
         page = await site.sign_in(browser, "uma", path) if path == PAGE else await browser.get(path)
         assert page.status_code == 200

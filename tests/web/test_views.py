@@ -9,6 +9,7 @@ import pytest
 
 from bot.domain.analysis import AnalysisRun, Measurement, Metric, Phase, WebQuery, begin, record
 from bot.domain.availability import KnownFreight, index_freight, verify_in_stage
+from bot.domain.discovery import Discovery, Find, SubscriptionFinds
 from bot.domain.freight import FreightStatus
 from bot.domain.history import FreightCollection
 from bot.domain.model import (
@@ -218,6 +219,18 @@ def test_the_patch_shows_what_is_not_known_yet_by_its_name() -> None:
 def test_a_stop_lists_what_differs() -> None:
     stop = Stop("the plan changed", "d2", ("aws_db.main: update becomes replace",))
     assert page(promotion=views.promotion(state=State.STOPPED, stop=stop)).difference == stop.details
+
+
+def test_a_project_shows_what_its_warehouses_found_and_what_came_of_it() -> None:
+    tags = tuple(Find(f"1.{number}.0") for number in range(8, -1, -1))
+    seen = Discovery((SubscriptionFinds("image", "reg.example/app", "app", tags, "note"),), "the reason")
+    of = facts(discoveries={views.ORIGIN.name: (seen, views.NOW), "of-nobody": (seen, views.NOW)})
+    (row,) = show_project(of, frozenset({"dev"})).warehouses
+    assert (row.name, row.outcome, row.looked_at) == (views.ORIGIN.name, "the reason", views.NOW)
+    (finds,) = row.subscriptions
+    assert [find.version for find in finds.finds] == ["1.8.0", "1.7.0", "1.6.0", "1.5.0", "1.4.0"]
+    assert (finds.more, finds.note) == (4, "note")
+    assert show_project(of, frozenset()).warehouses == ()
 
 
 # -- verification ----------------------------------------------------------------------------------------------

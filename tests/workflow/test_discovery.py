@@ -15,6 +15,7 @@ from bot.adapters.vault import KeyFileVault
 from bot.domain.model import ImageSubscription, Metadata, Warehouse
 from bot.ports import ImageFacts
 from bot.workflow.discovery import Discoverer
+from tests.workflow.finding import finders
 
 APP, JOB = "registry.example.com/app", "registry.example.com/job"
 BOTH = Warehouse(Metadata("shop", "acme"), (ImageSubscription(APP), ImageSubscription(JOB)))
@@ -36,7 +37,9 @@ class PushedOneByOne:
             self.tags[image].append(tag)
         return found
 
-    async def find_image(self, repository: str, tag: str, *, insecure: bool = False) -> ImageFacts | None:
+    async def find_image(
+        self, repository: str, tag: str, *, insecure: bool = False, cache_by_tag: bool = False
+    ) -> ImageFacts | None:
         digest = hashlib.sha256(f"{repository}:{tag}".encode()).hexdigest()
         return ImageFacts(tag, f"sha256:{digest}") if tag in self.tags[repository] else None
 
@@ -56,29 +59,29 @@ async def made(store: DatabaseStore) -> list[Mapping[str, str]]:
 
 async def test_two_images_of_one_build_make_one_freight(store: DatabaseStore) -> None:
     registry = PushedOneByOne(iter([(JOB, "1.1.0"), (APP, "1.1.0")]))
-    found = await Discoverer(registry, store, SystemClock(), 0.0).look(BOTH)
+    found = await Discoverer(finders(registry), store, SystemClock(), 0.0).look(BOTH)
     assert found.freight is not None
     assert await made(store) == [{APP: "1.1.0", JOB: "1.1.0"}]
 
 
 async def test_what_is_known_is_looked_at_once(store: DatabaseStore) -> None:
     registry = PushedOneByOne(iter([]))
-    discoverer = Discoverer(registry, store, SystemClock(), 0.0)
+    discoverer = Discoverer(finders(registry), store, SystemClock(), 0.0)
     assert (await discoverer.look(BOTH)).freight is not None
     registry.lists = 0
-    assert (await discoverer.look(BOTH)).reason == "the newest artifacts are known as Freight already"
+    assert (await discoverer.look(BOTH)).reason.startswith("the newest artifacts are known")
     assert registry.lists == len(BOTH.subscriptions)
 
 
 async def test_what_never_stands_still_becomes_freight_in_the_end(store: DatabaseStore) -> None:
     registry = PushedOneByOne((APP, f"1.{number}.0") for number in range(1, 1000))
-    found = await Discoverer(registry, store, SystemClock(), 0.0).look(BOTH)
+    found = await Discoverer(finders(registry), store, SystemClock(), 0.0).look(BOTH)
     assert found.freight is not None
     assert len(await made(store)) == 1
 
 
 async def test_what_is_known_after_all_makes_no_second_freight(store: DatabaseStore) -> None:
-    quiet = Discoverer(PushedOneByOne(iter([])), store, SystemClock(), 0.0)
+    quiet = Discoverer(finders(PushedOneByOne(iter([]))), store, SystemClock(), 0.0)
     assert (await quiet.look(BOTH)).freight is not None
 
     class Withdrawn(PushedOneByOne):
@@ -89,6 +92,6 @@ async def test_what_is_known_after_all_makes_no_second_freight(store: DatabaseSt
             return ("1.0.0",) if self.lists > 2 else found
 
     registry = Withdrawn(iter([(JOB, "1.1.0")]))
-    found = await Discoverer(registry, store, SystemClock(), 0.0).look(BOTH)
+    found = await Discoverer(finders(registry), store, SystemClock(), 0.0).look(BOTH)
     assert found.freight is None
     assert await made(store) == [{APP: "1.0.0", JOB: "1.0.0"}]

@@ -9,11 +9,17 @@ from __future__ import annotations
 import base64
 import ipaddress
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.ports import TerminalError
+
+Login = str | tuple[str, str]
+"""What a server wants to see: a token of GitHub's, or a user and password."""
+
+Credentials = Callable[[str], Awaitable[Login | None]]
+"""Gives the login for a repository's address, None to ask without."""
 
 _INHERITED = frozenset(
     {
@@ -110,13 +116,21 @@ def local_environment(mirror: Path) -> dict[str, str]:
     return environment | _config(_settings(mirror))
 
 
-def network_environment(mirror: Path, url: str, token: str | None) -> dict[str, str]:
-    """The variables for a command that talks to `url`, with the token that it may use there."""
+def network_environment(
+    mirror: Path, url: str, login: Login | None, *, insecure: bool = False
+) -> dict[str, str]:
+    """The variables for a command that talks to `url`, with what it may sign in with there.
+
+    `insecure` leaves the server's certificate unverified.
+    """
     parts = urlsplit(url)
     settings = _settings(mirror)
     settings.append((f"protocol.{parts.scheme}.allow", "always"))
-    if token:
-        basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    if insecure:
+        settings.append((f"http.{parts.scheme}://{parts.netloc}/.sslVerify", "false"))
+    if login:
+        user, password = ("x-access-token", login) if isinstance(login, str) else login
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
         settings.append(
             (f"http.{parts.scheme}://{parts.netloc}/.extraHeader", f"Authorization: Basic {basic}")
         )

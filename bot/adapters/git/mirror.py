@@ -17,10 +17,13 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from bot.adapters.git.command import Completed, run
-from bot.adapters.git.environment import check_url, local_environment
+from bot.adapters.git.environment import Credentials, check_url, local_environment
 from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
+from bot.adapters.git.history import DIFF_COMMITS, LIST_TAGS, ask_for_paths, parse_paths, parse_tags
 from bot.adapters.git.objects import (
     EMPTY_TREE,
+    check_id,
+    check_path,
     identity,
     is_ref_name,
     parse_batch,
@@ -31,6 +34,7 @@ from bot.adapters.git.objects import (
 from bot.adapters.git.remote import Remote
 from bot.adapters.git.trees import change_tree, folders_of, write_order
 from bot.domain.files import CommitId, Entry, File, Mode, TreeId
+from bot.domain.selection import GitTag
 from bot.ports import (
     Commit,
     Conflicted,
@@ -52,19 +56,24 @@ _READ_LIMIT = 512 * 1024 * 1024
 class GitMirror:
     """The port `Git` on mirrors below `directory`.
 
-    `credentials` is asked for a token before every network operation, with the repository's address; None means
-    that none is needed. The token is used for that operation only. All times are seconds.
+    `credentials` is asked for a token, or a user and password, before every network operation, with the repository's
+    address; None means that none is needed. They are used for that operation only. All times are seconds. `insecure`
+    leaves the server's certificate unverified; `blobless` fetches no contents of files, which cannot be read then.
     """
 
     def __init__(
         self,
         directory: Path,
-        credentials: Callable[[str], Awaitable[str | None]],
+        credentials: Credentials,
         *,
         network_timeout: float = 600.0,
         local_timeout: float = 120.0,
+        insecure: bool = False,
+        blobless: bool = False,
     ) -> None:
-        self._remote = Remote(directory, credentials, timeout=network_timeout)
+        self._remote = Remote(
+            directory, credentials, timeout=network_timeout, insecure=insecure, blobless=blobless
+        )
         self._local_timeout = local_timeout
         self._listings: OrderedDict[tuple[str, str], Mapping[str, Entry]] = OrderedDict()
 
@@ -84,13 +93,13 @@ class GitMirror:
         """See `Git.push`."""
         for name in (commit, expected):
             if name is not None:
-                _id(name)
+                check_id(name)
         return await self._remote.push(check_url(url), commit, f"refs/heads/{branch}", expected, force=False)
 
     async def push_tag(self, url: str, commit: CommitId, tag: str, *, force: bool) -> PushOutcome:
         """See `Git.push_tag`; without `force` an existing tag elsewhere is `Moved`."""
         return await self._remote.push(
-            check_url(url), CommitId(_id(commit)), f"refs/tags/{tag}", None, force=force
+            check_url(url), CommitId(check_id(commit)), f"refs/tags/{tag}", None, force=force
         )
 
     async def maintain(self, url: str) -> None:
@@ -131,7 +140,7 @@ class GitMirror:
             return {}
 
         async def look() -> Mapping[str, Entry]:
-            arguments = ["ls-tree", "-r", "-z", "--full-tree", _id(tree)]
+            arguments = ["ls-tree", "-r", "-z", "--full-tree", check_id(tree)]
             done = await self._git(url, arguments, what=f"listing {tree}")
             return MappingProxyType(await asyncio.to_thread(parse_listing, done.output))
 
@@ -148,21 +157,53 @@ class GitMirror:
 
     async def read_commit(self, url: str, commit: CommitId) -> Commit:
         """See `Git.read_commit`."""
-        return parse_commit(commit, (await self._objects(url, [commit], kind="commit"))[commit])
+        return (await self.read_commits(url, [commit]))[0]
+
+    async def read_commits(self, url: str, commits: Sequence[CommitId]) -> Sequence[Commit]:
+        """See `Git.read_commits`."""
+        raw = await self._objects(url, list(dict.fromkeys(commits)), kind="commit")
+        return [parse_commit(commit, raw[commit]) for commit in commits]
 
     async def log(
         self, url: str, base: CommitId | None, head: CommitId, *, limit: int = 250
     ) -> Sequence[Commit]:
         """See `Git.log`."""
-        arguments = ["rev-list", f"--max-count={limit}", _id(head), *([f"^{_id(base)}"] if base else [])]
+        beyond = [f"^{check_id(base)}"] if base else []
+        return await self._history(url, [f"--max-count={limit}", check_id(head), *beyond])
 
+    async def list_mainline(
+        self, url: str, head: CommitId, *, skip: int = 0, limit: int = 250
+    ) -> Sequence[Commit]:
+        """See `Git.list_mainline`."""
+        return await self._history(
+            url, ["--first-parent", f"--skip={skip}", f"--max-count={limit}", check_id(head)]
+        )
+
+    async def _history(self, url: str, arguments: Sequence[str]) -> Sequence[Commit]:
         async def look() -> list[str]:
-            done = await self._git(url, arguments, what=f"reading the history of {head}")
+            done = await self._git(url, ["rev-list", *arguments], what="reading the history")
             return done.output.decode().split()
 
-        commits = await self._reading(url, look)
-        raw = await self._objects(url, commits, kind="commit")
-        return [parse_commit(CommitId(commit), raw[commit]) for commit in commits]
+        return await self.read_commits(url, [CommitId(c) for c in await self._reading(url, look)])
+
+    async def list_tags(self, url: str) -> Sequence[GitTag]:
+        """See `Git.list_tags`."""
+
+        async def look() -> Sequence[GitTag]:
+            return parse_tags((await self._git(url, LIST_TAGS, what="listing the tags")).output)
+
+        return await self._reading(url, look)
+
+    async def list_changed_paths(
+        self, url: str, commits: Sequence[Commit]
+    ) -> Mapping[CommitId, tuple[str, ...]]:
+        """See `Git.list_changed_paths`."""
+
+        async def look() -> Mapping[CommitId, tuple[str, ...]]:
+            done = await self._git(url, DIFF_COMMITS, ask_for_paths(commits), what="comparing commits")
+            return parse_paths(done.output, commits)
+
+        return await self._reading(url, look) if commits else {}
 
     async def merge_trees(self, url: str, ours: CommitId, theirs: CommitId) -> Merged | Conflicted:
         """See `Git.merge_trees`."""
@@ -172,8 +213,8 @@ class GitMirror:
             "-z",
             "--name-only",
             "--no-messages",
-            _id(ours),
-            _id(theirs),
+            check_id(ours),
+            check_id(theirs),
         ]
 
         async def look() -> Merged | Conflicted:
@@ -191,7 +232,7 @@ class GitMirror:
         self, url: str, before: CommitId | TreeId | None, after: CommitId | TreeId
     ) -> Sequence[tuple[str, Entry | None, Entry | None]]:
         """See `Git.diff`."""
-        arguments = ["diff-tree", "-r", "-z", "--no-renames", _id(before or EMPTY_TREE), _id(after)]
+        arguments = ["diff-tree", "-r", "-z", "--no-renames", check_id(before or EMPTY_TREE), check_id(after)]
 
         async def look() -> Sequence[tuple[str, Entry | None, Entry | None]]:
             done = await self._git(url, arguments, what=f"comparing {before} with {after}")
@@ -201,7 +242,7 @@ class GitMirror:
 
     async def is_ancestor(self, url: str, ancestor: CommitId, descendant: CommitId) -> bool:
         """See `Git.is_ancestor`."""
-        arguments = ["merge-base", "--is-ancestor", _id(ancestor), _id(descendant)]
+        arguments = ["merge-base", "--is-ancestor", check_id(ancestor), check_id(descendant)]
 
         async def look() -> bool:
             what = f"asking whether {descendant} contains {ancestor}"
@@ -243,7 +284,7 @@ class GitMirror:
     def _read_folders(
         self, mirror: Path, base: CommitId | TreeId, folders: Sequence[str]
     ) -> dict[str, bytes]:
-        names = [f"{_id(base)}^{{tree}}", *(f"{base}:{folder}" for folder in folders if folder)]
+        names = [f"{check_id(base)}^{{tree}}", *(f"{base}:{folder}" for folder in folders if folder)]
         asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
         done = self._local(
             mirror, ["cat-file", "--batch", "--buffer"], asked, what=f"reading the tree of {base}"
@@ -272,7 +313,13 @@ class GitMirror:
     ) -> CommitId:
         """See `Git.commit`."""
         who = {**identity(signature, "AUTHOR"), **identity(signature, "COMMITTER")}
-        arguments = ["commit-tree", _id(tree), *(part for p in parents for part in ("-p", _id(p))), "-F", "-"]
+        arguments = [
+            "commit-tree",
+            check_id(tree),
+            *(part for p in parents for part in ("-p", check_id(p))),
+            "-F",
+            "-",
+        ]
 
         async def write() -> CommitId:
             done = await self._git(url, arguments, message.encode(), what="making a commit", extra=who)
@@ -285,7 +332,7 @@ class GitMirror:
     async def _objects(self, url: str, names: Sequence[str], *, kind: str = "blob") -> Mapping[str, bytes]:
         if not names:
             return {}
-        asked = "".join(f"{_id(name)}\n" for name in names).encode()
+        asked = "".join(f"{check_id(name)}\n" for name in names).encode()
 
         async def look() -> Mapping[str, bytes]:
             sizes = await self._git(
@@ -344,20 +391,3 @@ class GitMirror:
         if done.code != 0:
             raise failure_of(what, done)
         return done
-
-
-def check_path(path: str) -> None:
-    """Raises TerminalError unless the path is a plain relative path that git takes into a tree."""
-    parts = path.split("/")
-    bad = any(part in ("", ".", "..") or part.lower() in (".git", "git~1") for part in parts)
-    if bad or "\0" in path or "\n" in path:
-        raise TerminalError(
-            f"The path {path!r} cannot be written to a repository; use a plain relative path."
-        )
-
-
-def _id(name: str) -> str:
-    # What reaches git as an argument is an id and nothing else, so it can never be read as an option.
-    if not re.fullmatch(r"[0-9a-f]{40}", name):
-        raise TerminalError(f"{name!r} is not the id of a git object (40 hex digits).")
-    return name

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 
 from bot.domain.files import BlobId, CommitId, Entry, Mode, TreeId
-from bot.ports import Commit, Signature
+from bot.ports import Commit, Signature, TerminalError
 
 EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 """The tree without entries, which git knows without having it stored."""
@@ -116,6 +116,11 @@ def _signature(text: str) -> Signature:
     return Signature(found["name"], found["email"], _moment(int(found["at"] or 0), moved))
 
 
+def parse_moment(text: str) -> datetime | None:
+    """A time as git writes it raw, `1700000000 +0100`; None for an empty text."""
+    return _signature(f"- <-> {text}").at if text else None
+
+
 def _moment(seconds: int, zone: timezone) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, zone)
@@ -144,3 +149,20 @@ _REF_NAME = re.compile(
 def is_ref_name(name: str) -> bool:
     """Whether it can be the name of a branch, a tag or a full ref (git-check-ref-format)."""
     return _REF_NAME.match(name) is not None and not name.endswith("\n")
+
+
+def check_path(path: str) -> None:
+    """Raises TerminalError unless the path is a plain relative path that git takes into a tree."""
+    parts = path.split("/")
+    bad = any(part in ("", ".", "..") or part.lower() in (".git", "git~1") for part in parts)
+    if bad or "\0" in path or "\n" in path:
+        raise TerminalError(
+            f"The path {path!r} cannot be written to a repository; use a plain relative path."
+        )
+
+
+def check_id(name: str) -> str:
+    """The id itself; raises TerminalError for any other text, so that none is ever read as an option."""
+    if not re.fullmatch(r"[0-9a-f]{40}", name):
+        raise TerminalError(f"{name!r} is not the id of a git object (40 hex digits).")
+    return name

@@ -15,12 +15,12 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from bot.adapters.filelock import hold_file
 from bot.adapters.git.command import Completed, run
-from bot.adapters.git.environment import local_environment, network_environment
+from bot.adapters.git.environment import Credentials, local_environment, network_environment
 from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
 from bot.adapters.git.objects import is_ref_name
 from bot.adapters.git.pushing import read_report
@@ -42,14 +42,25 @@ _STALE_SECONDS = 2.0
 
 
 class Remote:
-    """Mirrors below `directory`, by address; `timeout` is that of a fetch in seconds."""
+    """Mirrors below `directory`, by address; `timeout` is that of a fetch in seconds.
+
+    `insecure` leaves the server's certificate unverified, `blobless` the contents of files on the server.
+    """
 
     def __init__(
-        self, directory: Path, credentials: Callable[[str], Awaitable[str | None]], *, timeout: float
+        self,
+        directory: Path,
+        credentials: Credentials,
+        *,
+        timeout: float,
+        insecure: bool = False,
+        blobless: bool = False,
     ) -> None:
         self._directory = directory.absolute()
         self._credentials = credentials
         self._timeout = timeout
+        self._insecure = insecure
+        self._blobless = blobless
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[tuple[str, tuple[str, ...]], asyncio.Task[None]] = {}
         self._checked = False
@@ -126,6 +137,7 @@ class Remote:
             "--no-write-fetch-head",
             "--no-recurse-submodules",
             "--quiet",
+            *(["--filter=blob:none"] if self._blobless else []),
         ]
         await self._network(path, url, ["fetch", *flags, url, *specs], what=f"fetching {url}")
 
@@ -179,7 +191,8 @@ class Remote:
             return False
         if failure.trouble is Trouble.MISSING_OBJECT:
             await self.fetch(url, ())
-            whole = ["rev-list", "--objects", "--all", "--quiet"]
+            left_out = ["--missing=allow-promisor"] if self._blobless else []
+            whole = ["rev-list", "--objects", "--all", "--quiet", *left_out]
             try:
                 await self._local(self.path(url), whole, what=f"checking the mirror of {url}")
             except GitFailure:
@@ -303,7 +316,7 @@ class Remote:
         timeout: float | None = None,
         fine: tuple[int, ...] = (0,),
     ) -> Completed:
-        environment = network_environment(path, url, await self._credentials(url))
+        environment = network_environment(path, url, await self._credentials(url), insecure=self._insecure)
         limit = self._timeout if timeout is None else timeout
         done = await asyncio.to_thread(run, arguments, environment, timeout=limit)
         if done.code not in fine:

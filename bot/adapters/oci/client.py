@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
+from typing import TypeVar
 from urllib.parse import urljoin
 
 import httpx
@@ -24,10 +25,13 @@ from bot.adapters.oci.manifests import (
     verify_digest,
 )
 from bot.adapters.oci.references import Reference, is_digest, is_loopback, is_tag, parse_reference
-from bot.adapters.oci.signing import Credentials, Signer, refuse_credentials
+from bot.adapters.oci.signing import Asked, Credentials, Purpose, Signer, refuse_credentials
 from bot.adapters.oci.wire import Answer, Wire, manifest_headers
 from bot.payloads.reading import PayloadProblem, read_json
 from bot.ports import ImageFacts, TerminalError
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 _LIST_CAP = 16 * 1024 * 1024
 _MANIFEST_CAP = 4 * 1024 * 1024
@@ -57,6 +61,7 @@ class OciRegistries:
         self._wire = Wire(concurrent=concurrent, timeout=timeout)
         self._signer = Signer(credentials, self._insecure_hosts, self._wire)
         self._facts: OrderedDict[str, ImageFacts] = OrderedDict()
+        self._tags: OrderedDict[tuple[Reference, str], str] = OrderedDict()
 
     async def __aenter__(self) -> OciRegistries:
         await self._wire.__aenter__()
@@ -94,8 +99,12 @@ class OciRegistries:
                 )
         raise TerminalError(f"the list of tags of {reference} does not end: {len(seen)} pages were read")
 
-    async def find_image(self, repository: str, tag: str, *, insecure: bool = False) -> ImageFacts | None:
+    async def find_image(
+        self, repository: str, tag: str, *, insecure: bool = False, cache_by_tag: bool = False
+    ) -> ImageFacts | None:
         """Digest and metadata of a tag; one HEAD suffices where the digest is known already.
+
+        With `cache_by_tag` a tag that was found once is never asked for again while this process lives.
 
         `created_at` is found as Kargo does: the annotation or label, then the configuration; for an index its own
         annotation, then its newest image. Annotations of a plain image are its labels, overlaid by its manifest's.
@@ -103,7 +112,9 @@ class OciRegistries:
         reference = parse_reference(repository)
         if not is_tag(tag):
             raise TerminalError(f"{tag!r} can be no tag of {reference}")
-        digest = await self._find_digest(reference, tag, insecure=insecure)
+        digest = self._tags.get((reference, tag)) if cache_by_tag else None
+        if digest is None:
+            digest = await self._find_digest(reference, tag, insecure=insecure)
         if digest is None:
             return None
         facts = self._facts.get(digest)
@@ -112,9 +123,9 @@ class OciRegistries:
             if facts is None:
                 # The tag moved and its manifest was collected between the two requests.
                 return None
-            self._facts[digest] = facts
-            while len(self._facts) > _MOST_REMEMBERED:
-                self._facts.popitem(last=False)
+            _remember(self._facts, digest, facts)
+        if cache_by_tag:
+            _remember(self._tags, (reference, tag), digest)
         return dataclasses.replace(facts, tag=tag)
 
     # -- manifests -------------------------------------------------------------------------------------------
@@ -203,10 +214,11 @@ class OciRegistries:
     ) -> Answer | None:
         """One answer, signed as the registry asks for it; None for 404."""
         headers = manifest_headers() if "/manifests/" in url else {}
-        sent = self._signer.header(reference)
+        purpose = Purpose.LIST if "/tags/list" in url else Purpose.PULL
+        sent = self._signer.header(reference, purpose)
         answer = await self._wire.send(method, url, cap=cap, insecure=insecure, headers=_sign(headers, sent))
         if answer.status == 401:
-            fresh = await self._signer.answer(reference, answer, sent=sent, insecure=insecure)
+            fresh = await self._signer.answer(reference, answer, Asked(purpose, sent, insecure))
             answer = await self._wire.send(
                 method, url, cap=cap, insecure=insecure, headers=_sign(headers, fresh)
             )
@@ -219,6 +231,12 @@ class OciRegistries:
                 f"{reference.host} answered {answer.status} to {method} {url}: {_read_reason(answer)}"
             )
         return answer
+
+
+def _remember(cache: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    cache[key] = value
+    while len(cache) > _MOST_REMEMBERED:
+        cache.popitem(last=False)
 
 
 def _sign(headers: dict[str, str], authorization: str) -> dict[str, str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,7 +17,7 @@ from bot.adapters.oci.wire import Answer, Wire
 from bot.payloads.reading import read_json
 from bot.ports import TerminalError
 
-Credentials = Callable[[str], "tuple[str, str] | None"]
+Credentials = Callable[[str], Awaitable["tuple[str, str] | None"]]
 """User and password for `host/path`, None to ask without."""
 
 _TOKEN_CAP = 256 * 1024
@@ -35,6 +36,22 @@ class Challenge:
     parameters: dict[str, str]
 
 
+class Purpose(StrEnum):
+    """What a request is for; a registry may want a token of its own for each, as Azure's does."""
+
+    LIST = "list"
+    PULL = "pull"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The request that was refused: what for, and with which header."""
+
+    purpose: Purpose
+    sent: str
+    insecure: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Kept:
     header: str
@@ -49,34 +66,40 @@ def parse_challenge(header: str) -> Challenge:
 
 
 class Signer:
-    """The `Authorization` header per repository, learnt from the registry's challenge and kept while it is valid."""
+    """The `Authorization` header per repository, learnt from the registry's challenge and kept while it is valid.
+
+    Where one header does for both purposes, as it does nearly everywhere, one is asked for.
+    """
 
     def __init__(self, credentials: Credentials, insecure_hosts: frozenset[str], wire: Wire) -> None:
         self._wire = wire
         self._credentials = credentials
         self._insecure_hosts = insecure_hosts
-        self._kept: dict[Reference, _Kept] = {}
+        self._kept: dict[tuple[Reference, Purpose], _Kept] = {}
         self._locks: dict[Reference, asyncio.Lock] = {}
 
-    def header(self, reference: Reference) -> str:
+    def header(self, reference: Reference, purpose: Purpose) -> str:
         """What is known to be accepted there; empty until a challenge was answered, and when it has expired."""
-        kept = self._kept.get(reference)
-        if kept is None or kept.until <= asyncio.get_running_loop().time():
-            return ""
-        return kept.header
+        now = asyncio.get_running_loop().time()
+        for wanted in (purpose, *(other for other in Purpose if other is not purpose)):
+            kept = self._kept.get((reference, wanted))
+            if kept is not None and kept.until > now:
+                return kept.header
+        return ""
 
-    async def answer(self, reference: Reference, refused: Answer, *, sent: str, insecure: bool) -> str:
-        """The header that answers a 401 to a request that carried the header `sent`.
+    async def answer(self, reference: Reference, refused: Answer, asked: Asked) -> str:
+        """The header that answers a 401.
 
         Requests that were refused at the same time share one token request.
         Raises TerminalError if there is nothing (more) that could be tried.
         """
+        sent, insecure = asked.sent, asked.insecure
         async with self._locks.setdefault(reference, asyncio.Lock()):
-            known = self.header(reference)
+            known = self.header(reference, asked.purpose)
             if known and known != sent:
                 return known
             challenge = parse_challenge(refused.headers.get("www-authenticate", ""))
-            user = self._credentials(str(reference))
+            user = await self._credentials(str(reference))
             if challenge.scheme == "basic":
                 kept = self._basic(reference, user, sent)
             elif challenge.scheme == "bearer":
@@ -86,7 +109,7 @@ class Signer:
                     f"{reference.host} refuses to show {reference.path} and names no way to sign in"
                     f" ({challenge.scheme or 'no challenge'})"
                 )
-            self._kept[reference] = kept
+            self._kept[reference, asked.purpose] = kept
             return kept.header
 
     def _basic(self, reference: Reference, user: tuple[str, str] | None, sent: str) -> _Kept:

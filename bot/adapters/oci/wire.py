@@ -1,10 +1,13 @@
-"""Plain HTTP underneath the registry adapter: bounded in concurrency and size, its failures told apart by status."""
+"""Plain HTTP underneath registries and chart repositories: bounded, with its failures told apart by status."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 
 import httpx
@@ -14,6 +17,7 @@ from bot.ports import TerminalError, TransientError
 
 _RETRY = 30.0
 _RATE_RETRY = 60.0
+_LONGEST_WAIT = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,16 @@ class Wire:
         await self._stack.aclose()
 
     async def send(
-        self, method: str, url: str, *, cap: int, insecure: bool, headers: dict[str, str]
+        self,
+        method: str,
+        url: str,
+        *,
+        cap: int,
+        insecure: bool,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
     ) -> Answer:
-        """One answer of any status below 500 but 429.
+        """One answer of any status below 500 but 429; `content` is the body that is sent.
 
         Raises TransientError for the others and for a broken line, TerminalError for a body larger than `cap` bytes.
         httpx takes the `Authorization` header off when a registry redirects to the host of its blobs.
@@ -64,7 +75,7 @@ class Wire:
         try:
             async with (
                 self._places,
-                self._clients[insecure].stream(method, url, headers=headers) as response,
+                self._clients[insecure].stream(method, url, headers=headers, content=content) as response,
             ):
                 async for chunk in response.aiter_bytes():
                     body += chunk
@@ -77,7 +88,7 @@ class Wire:
         if answer.status == 429 or answer.status >= 500:
             default = _RATE_RETRY if answer.status == 429 else _RETRY
             raise TransientError(
-                f"the registry answered {answer.status} to {method} {url}",
+                f"the server answered {answer.status} to {method} {url}",
                 retry_after=_read_wait(answer.headers.get("retry-after", ""), default),
             )
         return answer
@@ -89,4 +100,11 @@ def manifest_headers() -> dict[str, str]:
 
 
 def _read_wait(text: str, default: float) -> float:
-    return float(text) if text.isascii() and text.isdigit() else default
+    """Seconds of a `Retry-After`: a number, or a date (RFC 9110), but never more than an hour."""
+    if text.isascii() and text.isdigit():
+        return min(float(text), _LONGEST_WAIT)
+    try:
+        wait = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return default
+    return min(max(wait, 0.0), _LONGEST_WAIT)

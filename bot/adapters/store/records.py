@@ -334,6 +334,11 @@ class Records:
         row = await self._database.run(lambda c: c.execute(query).first())
         return (json.loads(row.found), to_time(row.at)) if row is not None else None
 
+    async def list_discoveries(self, project: str) -> Mapping[str, tuple[Json, datetime]]:
+        query = select(discoveries).where(discoveries.c.project == project)
+        rows = await self._database.run(lambda c: c.execute(query).all())
+        return {row.warehouse: (json.loads(row.found), to_time(row.at)) for row in rows}
+
     # -- inside ------------------------------------------------------------------------------------------------------
 
     async def _save_step(self, promotion: PromotionId, run: StepRun) -> None:

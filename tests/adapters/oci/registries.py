@@ -15,12 +15,22 @@ from pathlib import Path
 import httpx
 
 from bot.adapters.oci.manifests import OCI_INDEX, OCI_MANIFEST
+from bot.adapters.oci.signing import Credentials
 from bot.sandbox.registry.registry import Registry as SandboxRegistry
 from bot.sandbox.serving import Listener
 
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 USER, PASSWORD = "robot", "s3cret"
 BCRYPT = "$2b$04$8LU.yEEJYPpYI8G4IhB/f.wYxYH2vnodk1.dUMQc.7sSCAelunoQe"
+
+
+def signed_in(user: tuple[str, str] | None) -> Credentials:
+    """Credentials that are the same for every repository."""
+
+    async def find(repository: str) -> tuple[str, str] | None:
+        return user
+
+    return find
 
 
 @asynccontextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import httpx
 import pytest
@@ -14,7 +16,7 @@ from bot.adapters.oci import OciRegistries
 from bot.adapters.oci.references import Reference, is_loopback, parse_reference
 from bot.adapters.oci.signing import parse_challenge
 from bot.ports import TerminalError, TransientError
-from tests.adapters.oci.registries import digest_of
+from tests.adapters.oci.registries import digest_of, signed_in
 
 BASE = "https://reg.example/v2/acme/app"
 REPOSITORY = "reg.example/acme/app"
@@ -28,7 +30,7 @@ def wire() -> Iterator[respx.Router]:
 
 @pytest.fixture
 async def registry(wire: respx.Router) -> AsyncIterator[OciRegistries]:
-    async with OciRegistries(lambda repository: ("bot", "pw")) as registries:
+    async with OciRegistries(signed_in(("bot", "pw"))) as registries:
         yield registries
 
 
@@ -147,6 +149,74 @@ async def test_a_token_that_the_registry_no_longer_takes_is_replaced(
     assert await registry.list_tags(REPOSITORY) == ("a",)
 
 
+async def test_a_registry_that_wants_a_token_for_each_purpose_gets_two(
+    registry: OciRegistries, wire: respx.Router
+) -> None:
+    """As Azure's: `metadata_read` for tags, `pull` for manifests."""
+    manifest = json.dumps({"schemaVersion": 2}).encode()
+    digest = digest_of(manifest)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        action = "metadata_read" if "/tags/" in request.url.path else "pull"
+        if request.headers.get("authorization") != f"Bearer {action}":
+            header = f'Bearer realm="https://reg.example/t",service="reg.example",scope="repository:acme/app:{action}"'
+            return httpx.Response(401, headers={"WWW-Authenticate": header})
+        if action == "metadata_read":
+            return page("1")
+        return httpx.Response(200, content=manifest, headers={"Docker-Content-Digest": digest})
+
+    def token(request: httpx.Request) -> httpx.Response:
+        action = request.url.params["scope"].rpartition(":")[2]
+        return httpx.Response(200, json={"access_token": action, "expires_in": 300})
+
+    wire.route(url__startswith=BASE).mock(side_effect=answer)
+    tokens = wire.get("https://reg.example/t").mock(side_effect=token)
+    for _ in range(3):
+        assert await registry.list_tags(REPOSITORY) == ("1",)
+        assert await registry.find_image(REPOSITORY, "1") is not None
+    assert tokens.call_count == 2
+
+
+async def test_a_login_that_was_renewed_is_tried_where_the_old_one_is_refused(wire: respx.Router) -> None:
+    """As Amazon's: a password for Basic that ends after half a day."""
+    passwords = iter(["old", "new"])
+
+    async def login(repository: str) -> tuple[str, str]:
+        return "AWS", next(passwords)
+
+    taken = {"old"}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        signed = [httpx.BasicAuth("AWS", password)._auth_header for password in taken]
+        if request.headers.get("authorization") in signed:
+            return page("a")
+        return httpx.Response(401, headers={"WWW-Authenticate": 'Basic realm="ecr"'})
+
+    wire.get(f"{BASE}/tags/list").mock(side_effect=answer)
+    async with OciRegistries(login) as registry:
+        assert await registry.list_tags(REPOSITORY) == ("a",)
+        taken = {"new"}
+        assert await registry.list_tags(REPOSITORY) == ("a",)
+
+
+async def test_a_registry_that_has_enough_says_until_when(
+    registry: OciRegistries, wire: respx.Router
+) -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)
+    route = wire.get(f"{BASE}/tags/list")
+    for header, least, most in (
+        ("17", 17, 17),
+        (later, 500, 600),
+        ("soon", 60, 60),
+        ("99999999", 3600, 3600),
+    ):
+        route.mock(return_value=httpx.Response(429, headers={"Retry-After": header}))
+        with pytest.raises(TransientError) as caught:
+            await registry.list_tags(REPOSITORY)
+        assert caught.value.retry_after is not None
+        assert least <= caught.value.retry_after <= most
+
+
 @pytest.mark.parametrize("realm", ["http://auth.example/token", "ftp://auth.example/", "/token", ""])
 async def test_credentials_go_to_https_realms_only(
     registry: OciRegistries, wire: respx.Router, realm: str
@@ -186,6 +256,20 @@ async def test_a_known_digest_costs_one_head(registry: OciRegistries, wire: resp
         assert facts is not None
         assert (facts.tag, facts.digest) == (tag, digest)
     assert read.call_count == 1
+
+
+async def test_tags_that_are_never_moved_are_asked_for_once(
+    registry: OciRegistries, wire: respx.Router
+) -> None:
+    manifest = json.dumps({"schemaVersion": 2}).encode()
+    digest = digest_of(manifest)
+    head = wire.head(f"{BASE}/manifests/1").respond(headers={"Docker-Content-Digest": digest})
+    wire.get(f"{BASE}/manifests/{digest}").respond(content=manifest)
+    first = await registry.find_image(REPOSITORY, "1", cache_by_tag=True)
+    assert await registry.find_image(REPOSITORY, "1", cache_by_tag=True) == first
+    assert head.call_count == 1
+    assert await registry.find_image(REPOSITORY, "1") == first
+    assert head.call_count == 2
 
 
 async def test_a_registry_without_the_digest_header_is_read_whole(

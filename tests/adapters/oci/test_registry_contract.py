@@ -17,6 +17,7 @@ from tests.adapters.oci.registries import (
     push_index,
     run_distribution,
     run_sandbox,
+    signed_in,
 )
 
 RUNNERS = {"sandbox": run_sandbox, "docker-registry": run_distribution}
@@ -31,7 +32,7 @@ async def host(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 @pytest.fixture
 async def registry(host: str) -> AsyncIterator[OciRegistries]:
-    async with OciRegistries(lambda repository: (USER, PASSWORD)) as registries:
+    async with OciRegistries(signed_in((USER, PASSWORD))) as registries:
         yield registries
 
 
@@ -150,6 +151,6 @@ async def test_without_the_right_password_it_says_what_to_check(
     host: str, user: tuple[str, str] | None
 ) -> None:
     await push_image(host, "acme/app", "1")
-    async with OciRegistries(lambda repository: user) as registry:
+    async with OciRegistries(signed_in(user)) as registry:
         with pytest.raises(TerminalError, match=r"Secret"):
             await registry.list_tags(f"{host}/acme/app")
