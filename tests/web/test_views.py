@@ -144,7 +144,7 @@ def test_soak_time_tells_when_it_is_over() -> None:
     proven = verify_in_stage(FreightStatus(), "dev", views.NOW - timedelta(minutes=20))
     status = replace(proven, currently_in={"dev": views.NOW - timedelta(minutes=30)})
     found = card(facts(KnownFreight(views.NEW, status), stages=stages), "staging")
-    assert found.until == views.NOW + timedelta(minutes=40)
+    assert found.until == views.NOW + timedelta(minutes=30)
 
 
 # -- one promotion -------------------------------------------------------------------------------------------------
