@@ -195,7 +195,8 @@ def test_the_clocks_of_the_lost_and_of_the_next_never_meet() -> None:
 
 
 def test_what_a_killed_replica_was_at_is_taken_over_within_ten_seconds(replicas: Replicas) -> None:
-    work = names("abcdxyz", 3, 0.5)
+    # Enough that there is work left for this replica whatever the other one takes.
+    work = names("abcdxyz", 9, 0.4)
     replicas.start("one")
     replicas.start("two", *work)
     replicas.until(lambda: replicas.find("end", "two"))
