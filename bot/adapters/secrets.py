@@ -130,6 +130,18 @@ class SecretStore:
                 return found.username, found.password
         return None
 
+    def find_login(self, project: str, kind: str, url: str) -> tuple[str, str] | None:
+        """User and password for a repository; of `image` the address may begin with `oci://`."""
+        # Kargo labels what signs in to charts in an OCI registry `helm`, and what pulls images from it `image`.
+        kinds = ("helm", "image") if kind == "image" else (kind,)
+        for name in kinds:
+            found = self.find_credentials(
+                project, name, url.removeprefix("oci://") if name == "image" else url
+            )
+            if found is not None:
+                return found.username, found.password
+        return None
+
     # -- underneath ----------------------------------------------------------------------------------------
 
     def _labelled(self, project: str, kind: str) -> Iterator[str]:

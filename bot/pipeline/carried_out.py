@@ -20,14 +20,21 @@ class _Finding:
     message: str
 
 
-def find_not_carried_out(pipeline: Pipeline, *, replicas: bool = False) -> tuple[ConfigProblem, ...]:
+def find_not_carried_out(
+    pipeline: Pipeline, *, replicas: bool = False, unusable: Mapping[str, str] | None = None
+) -> tuple[ConfigProblem, ...]:
     """The problems of a pipeline that has loaded; an error stops the Stages that it names, and no others.
 
-    `replicas` says that several bots may work on it, for which some things are not safe.
+    `replicas` says that several bots may work on it, for which some things are not safe; `unusable` are the step kinds
+    that this machine cannot carry out, each with the reason.
     """
     found: list[ConfigProblem] = []
     for (project, name), stage in pipeline.stages.items():
-        for finding in [*_of_stage(stage, pipeline), *(_of_replicas(stage, pipeline) if replicas else ())]:
+        for finding in [
+            *_of_stage(stage, pipeline),
+            *_of_machine(stage, pipeline, unusable or {}),
+            *(_of_replicas(stage, pipeline) if replicas else ()),
+        ]:
             source = stage.metadata.source
             found.append(
                 ConfigProblem(
@@ -56,6 +63,13 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     policy = _policy_of(stage, pipeline)
     if policy is not None:
         yield from _of_policy(policy)
+
+
+def _of_machine(stage: Stage, pipeline: Pipeline, unusable: Mapping[str, str]) -> Iterator[_Finding]:
+    for kind in sorted({step.uses for step in _steps_of(stage, pipeline)} & set(unusable)):
+        yield _Finding(
+            "spec.promotionTemplate", f"the step {kind} cannot be carried out here: {unusable[kind]}"
+        )
 
 
 def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:

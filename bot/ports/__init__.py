@@ -21,6 +21,7 @@ from bot.ports.git import (
     Signature,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
+from bot.ports.rendering import Renderer
 from bot.ports.signing_in import SignIn
 from bot.ports.store import (
     AppliedState,
@@ -67,6 +68,7 @@ class Ports:
     http: Http
     dns: Dns
     store: Store
+    renderer: Renderer
 
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "Pushed",
     "Refused",
     "Registry",
+    "Renderer",
     "Secrets",
     "SignIn",
     "Signature",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bot.domain.review import StepClass, StepKind
 from bot.ports import Ports
+from bot.ports.rendering import RenderTool
 from bot.steps.argocd_update import ArgoCDUpdate
 from bot.steps.argocd_wait import ArgoCDWait
 from bot.steps.compose_output import ComposeOutput
@@ -26,10 +27,13 @@ from bot.steps.git_push import GitPush
 from bot.steps.git_tag import GitTag
 from bot.steps.git_wait_for_pr import GitWaitForPr
 from bot.steps.hcl_update import HclUpdate
+from bot.steps.helm_template import HelmTemplate
+from bot.steps.helm_update_chart import HelmUpdateChart
 from bot.steps.http import HttpStep
 from bot.steps.http_download import HttpDownload
 from bot.steps.json_parse import JsonParse
 from bot.steps.json_update import JsonUpdate
+from bot.steps.kustomize_build import KustomizeBuild
 from bot.steps.kustomize_set_image import KustomizeSetImage
 from bot.steps.not_carried_out import NotCarriedOut
 from bot.steps.record_audit_event import RecordAuditEvent
@@ -132,13 +136,10 @@ _ALONE: Mapping[str, Step] = {
     "gha-wait-for-workflow": NotCarriedOut(KINDS["gha-wait-for-workflow"]),
     "git-clear": GitClear(),
     "hcl-update": HclUpdate(),
-    "helm-template": NotCarriedOut(KINDS["helm-template"]),
-    "helm-update-chart": NotCarriedOut(KINDS["helm-update-chart"]),
     "jfrog-evidence": NotCarriedOut(KINDS["jfrog-evidence"]),
     "jira": NotCarriedOut(KINDS["jira"]),
     "json-parse": JsonParse(),
     "json-update": JsonUpdate(),
-    "kustomize-build": NotCarriedOut(KINDS["kustomize-build"]),
     "kustomize-set-image": KustomizeSetImage(),
     "oci-download": NotCarriedOut(KINDS["oci-download"]),
     "oci-push": NotCarriedOut(KINDS["oci-push"]),
@@ -162,6 +163,18 @@ NOT_CARRIED_OUT = frozenset(name for name, step in _ALONE.items() if isinstance(
 """Kinds that a pipeline may name but that fail when they are reached: a configuration check can say so before."""
 
 
+_NEEDS: Mapping[str, RenderTool] = {
+    "helm-template": RenderTool.HELM,
+    "helm-update-chart": RenderTool.HELM,
+    "kustomize-build": RenderTool.KUSTOMIZE,
+}
+
+
+def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
+    """The kinds that cannot be carried out without these programs, each with what to do about it."""
+    return {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
+
+
 def build_steps(ports: Ports) -> Mapping[str, Step]:
     """Every step kind by name, each with only the ports that it declares."""
     return {
@@ -178,8 +191,11 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "git-tag": GitTag(ports.git),
         "git-wait-for-pr": GitWaitForPr(ports.github),
         "github-push": GitPush(ports.git, "github-push"),
+        "helm-template": HelmTemplate(ports.renderer),
+        "helm-update-chart": HelmUpdateChart(ports.renderer, ports.vault),
         "http": HttpStep(ports.http, ports.vault),
         "http-download": HttpDownload(ports.http, ports.vault),
+        "kustomize-build": KustomizeBuild(ports.renderer),
         "record-audit-event": RecordAuditEvent(ports.store),
         "set-freight-alias": SetFreightAlias(ports.store),
         "set-metadata": SetMetadata(ports.store),
