@@ -25,7 +25,7 @@ from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.logs import start_logging
-from bot.adapters.oci.client import OciRegistries
+from bot.adapters.oci import OciArtifacts, OciRegistries
 from bot.adapters.rendering import CommandRenderer, RenderTools
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
@@ -129,19 +129,21 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         )
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), secrets.find_login)
+        registries = await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets)))
         ports = Ports(
             clock=clock,
             git=git,
             terraform=terraform,
             github=github,
             argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
-            registry=await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets))),
+            registry=registries,
             secrets=secrets,
             vault=vault,
             http=await stack.enter_async_context(HttpClient()),
             dns=SystemDns(),
             store=store,
             renderer=renderer,
+            artifacts=OciArtifacts(registries),
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
         yield Lockstep(settings, store, github, terraform, renderer, configuration, looks, ports)

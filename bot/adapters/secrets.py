@@ -125,9 +125,11 @@ class SecretStore:
         """User and password for an image repository, from whichever project has them; for `OciRegistries`."""
         owners = sorted({project for project, _ in self._pipeline().secrets} - {self._shared_project})
         for owner in (*owners, self._shared_project):
-            found = self.find_credentials(owner, "image", repository)
-            if found is not None:
-                return found.username, found.password
+            # Kargo labels what signs in to charts in an OCI registry `helm`, and writes `oci://` before it.
+            for kind, url in (("image", repository), ("helm", f"oci://{repository}")):
+                found = self.find_credentials(owner, kind, url)
+                if found is not None:
+                    return found.username, found.password
         return None
 
     def find_login(self, project: str, kind: str, url: str) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.ports.artifacts import Artifacts
 from bot.ports.errors import TerminalError, TransientError
 from bot.ports.git import (
     Commit,
@@ -69,11 +70,13 @@ class Ports:
     dns: Dns
     store: Store
     renderer: Renderer
+    artifacts: Artifacts
 
 
 __all__ = [
     "AppliedState",
     "ArgoCD",
+    "Artifacts",
     "Clock",
     "Commit",
     "ConfigSource",

@@ -36,6 +36,8 @@ from bot.steps.json_update import JsonUpdate
 from bot.steps.kustomize_build import KustomizeBuild
 from bot.steps.kustomize_set_image import KustomizeSetImage
 from bot.steps.not_carried_out import NotCarriedOut
+from bot.steps.oci_download import OciDownload
+from bot.steps.oci_push import OciPush
 from bot.steps.record_audit_event import RecordAuditEvent
 from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import SetMetadata
@@ -141,8 +143,6 @@ _ALONE: Mapping[str, Step] = {
     "json-parse": JsonParse(),
     "json-update": JsonUpdate(),
     "kustomize-set-image": KustomizeSetImage(),
-    "oci-download": NotCarriedOut(KINDS["oci-download"]),
-    "oci-push": NotCarriedOut(KINDS["oci-push"]),
     "send-message": NotCarriedOut(KINDS["send-message"]),
     "snow-create": NotCarriedOut(KINDS["snow-create"]),
     "snow-delete": NotCarriedOut(KINDS["snow-delete"]),
@@ -196,6 +196,8 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "http": HttpStep(ports.http, ports.vault),
         "http-download": HttpDownload(ports.http, ports.vault),
         "kustomize-build": KustomizeBuild(ports.renderer),
+        "oci-download": OciDownload(ports.artifacts, ports.vault),
+        "oci-push": OciPush(ports.artifacts),
         "record-audit-event": RecordAuditEvent(ports.store),
         "set-freight-alias": SetFreightAlias(ports.store),
         "set-metadata": SetMetadata(ports.store),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -53,7 +54,14 @@ class Wire:
         await self._stack.aclose()
 
     async def send(
-        self, method: str, url: str, *, cap: int, insecure: bool, headers: dict[str, str]
+        self,
+        method: str,
+        url: str,
+        *,
+        cap: int,
+        insecure: bool,
+        headers: dict[str, str],
+        content: bytes | AsyncIterator[bytes] | None = None,
     ) -> Answer:
         """One answer of any status below 500 but 429.
 
@@ -64,7 +72,7 @@ class Wire:
         try:
             async with (
                 self._places,
-                self._clients[insecure].stream(method, url, headers=headers) as response,
+                self._clients[insecure].stream(method, url, headers=headers, content=content) as response,
             ):
                 async for chunk in response.aiter_bytes():
                     body += chunk
@@ -81,6 +89,21 @@ class Wire:
                 retry_after=_read_wait(answer.headers.get("retry-after", ""), default),
             )
         return answer
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, *, insecure: bool, headers: dict[str, str]
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """The status and the body of a GET, piece by piece; it takes no place, since what it is for takes one.
+
+        Raises TransientError for a broken line.
+        """
+        try:
+            async with self._clients[insecure].stream("GET", url, headers=headers) as response:
+                yield response.status_code, response.aiter_bytes()
+        except httpx.HTTPError as error:
+            what = str(error) or type(error).__name__
+            raise TransientError(f"GET {url} failed: {what}", retry_after=_RETRY) from error
 
 
 def manifest_headers() -> dict[str, str]:
