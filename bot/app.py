@@ -144,6 +144,8 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             store=store,
             renderer=renderer,
             artifacts=OciArtifacts(registries),
+            issues=github.issues,
+            workflows=github.workflows,
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
         yield Lockstep(settings, store, github, terraform, renderer, configuration, looks, ports)

@@ -22,6 +22,7 @@ from bot.ports.git import (
     Signature,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
+from bot.ports.issues import Issues, Workflows
 from bot.ports.rendering import Renderer
 from bot.ports.signing_in import SignIn
 from bot.ports.store import (
@@ -71,6 +72,8 @@ class Ports:
     store: Store
     renderer: Renderer
     artifacts: Artifacts
+    issues: Issues
+    workflows: Workflows
 
 
 __all__ = [
@@ -92,6 +95,7 @@ __all__ = [
     "HttpRequest",
     "HttpResponse",
     "ImageFacts",
+    "Issues",
     "Look",
     "MergeDone",
     "MergeRefused",
@@ -117,4 +121,5 @@ __all__ = [
     "TerraformRun",
     "TransientError",
     "Vault",
+    "Workflows",
 ]

@@ -17,7 +17,15 @@ from bot.steps.dns_wait import DnsWait
 from bot.steps.fail import Fail
 from bot.steps.file_write import FileWrite
 from bot.steps.get_user_input import GetUserInput
+from bot.steps.gh_create_issue import GhCreateIssue
 from bot.steps.gh_issue_add_comment import GhIssueAddComment
+from bot.steps.gh_issue_delete_comment import GhIssueDeleteComment
+from bot.steps.gh_issue_update_comment import GhIssueUpdateComment
+from bot.steps.gh_search_issues import GhSearchIssues
+from bot.steps.gh_update_issue import GhUpdateIssue
+from bot.steps.gh_wait_for_issue_state import GhWaitForIssueState
+from bot.steps.gha_dispatch_workflow import GhaDispatchWorkflow
+from bot.steps.gha_wait_for_workflow import GhaWaitForWorkflow
 from bot.steps.git_clear import GitClear
 from bot.steps.git_clone import GitClone
 from bot.steps.git_commit import GitCommit
@@ -128,14 +136,6 @@ _ALONE: Mapping[str, Step] = {
     "fail": Fail(),
     "file-write": FileWrite(),
     "get-user-input": GetUserInput(),
-    "gh-create-issue": NotCarriedOut(KINDS["gh-create-issue"]),
-    "gh-issue-delete-comment": NotCarriedOut(KINDS["gh-issue-delete-comment"]),
-    "gh-issue-update-comment": NotCarriedOut(KINDS["gh-issue-update-comment"]),
-    "gh-search-issues": NotCarriedOut(KINDS["gh-search-issues"]),
-    "gh-update-issue": NotCarriedOut(KINDS["gh-update-issue"]),
-    "gh-wait-for-issue-state": NotCarriedOut(KINDS["gh-wait-for-issue-state"]),
-    "gha-dispatch-workflow": NotCarriedOut(KINDS["gha-dispatch-workflow"]),
-    "gha-wait-for-workflow": NotCarriedOut(KINDS["gha-wait-for-workflow"]),
     "git-clear": GitClear(),
     "hcl-update": HclUpdate(),
     "jfrog-evidence": NotCarriedOut(KINDS["jfrog-evidence"]),
@@ -182,6 +182,14 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "argocd-update": ArgoCDUpdate(ports.argocd, ports.git),
         "argocd-wait": ArgoCDWait(ports.argocd),
         "dns-wait": DnsWait(ports.dns),
+        "gh-create-issue": GhCreateIssue(ports.github, ports.issues, ports.store),
+        "gh-issue-delete-comment": GhIssueDeleteComment(ports.github, ports.issues),
+        "gh-issue-update-comment": GhIssueUpdateComment(ports.github, ports.issues),
+        "gh-search-issues": GhSearchIssues(ports.github, ports.issues, ports.vault),
+        "gh-update-issue": GhUpdateIssue(ports.github, ports.issues),
+        "gh-wait-for-issue-state": GhWaitForIssueState(ports.github, ports.issues),
+        "gha-dispatch-workflow": GhaDispatchWorkflow(ports.github, ports.workflows),
+        "gha-wait-for-workflow": GhaWaitForWorkflow(ports.github, ports.workflows),
         "gh-issue-add-comment": GhIssueAddComment(ports.github),
         "git-clone": GitClone(ports.git),
         "git-commit": GitCommit(ports.git),

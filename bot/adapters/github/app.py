@@ -13,8 +13,10 @@ from bot.adapters.github.comments import Comments
 from bot.adapters.github.connection import Connection, GitHubSettings
 from bot.adapters.github.deployments import Deployments
 from bot.adapters.github.errors import NotFound
+from bot.adapters.github.issues import GitHubIssues
 from bot.adapters.github.pulls import Pulls
 from bot.adapters.github.tokens import Scope
+from bot.adapters.github.workflows import GitHubWorkflows
 from bot.domain.events import AppIdentity
 from bot.domain.files import CommitId
 from bot.domain.github import (
@@ -51,6 +53,8 @@ class GitHubApp:
         self._comments = Comments(self._connection)
         self._deployments = Deployments(self._connection)
         self._accounts = Accounts(self._connection)
+        self.issues = GitHubIssues(self._connection, self._comments)
+        self.workflows = GitHubWorkflows(self._connection, self._comments)
 
     async def __aenter__(self) -> GitHubApp:
         await self._connection.__aenter__()
