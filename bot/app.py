@@ -25,6 +25,7 @@ from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.logs import start_logging
+from bot.adapters.messages import MessageChannels
 from bot.adapters.oci import OciArtifacts, OciRegistries
 from bot.adapters.rendering import CommandRenderer, RenderTools
 from bot.adapters.secrets import SecretStore
@@ -130,6 +131,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), secrets.find_login)
         registries = await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets)))
+        http = await stack.enter_async_context(HttpClient())
         ports = Ports(
             clock=clock,
             git=git,
@@ -139,13 +141,14 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             registry=registries,
             secrets=secrets,
             vault=vault,
-            http=await stack.enter_async_context(HttpClient()),
+            http=http,
             dns=SystemDns(),
             store=store,
             renderer=renderer,
             artifacts=OciArtifacts(registries),
             issues=github.issues,
             workflows=github.workflows,
+            messages=MessageChannels(lambda: configuration.pipeline, secrets, http),
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
         yield Lockstep(settings, store, github, terraform, renderer, configuration, looks, ports)

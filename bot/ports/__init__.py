@@ -23,6 +23,7 @@ from bot.ports.git import (
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
 from bot.ports.issues import Issues, Workflows
+from bot.ports.messages import Messages
 from bot.ports.rendering import Renderer
 from bot.ports.signing_in import SignIn
 from bot.ports.store import (
@@ -74,6 +75,7 @@ class Ports:
     artifacts: Artifacts
     issues: Issues
     workflows: Workflows
+    messages: Messages
 
 
 __all__ = [
@@ -100,6 +102,7 @@ __all__ = [
     "MergeDone",
     "MergeRefused",
     "Merged",
+    "Messages",
     "Moved",
     "Ports",
     "Post",

@@ -47,6 +47,7 @@ from bot.steps.not_carried_out import NotCarriedOut
 from bot.steps.oci_download import OciDownload
 from bot.steps.oci_push import OciPush
 from bot.steps.record_audit_event import RecordAuditEvent
+from bot.steps.send_message import SendMessage
 from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import SetMetadata
 from bot.steps.tar import Tar
@@ -143,7 +144,6 @@ _ALONE: Mapping[str, Step] = {
     "json-parse": JsonParse(),
     "json-update": JsonUpdate(),
     "kustomize-set-image": KustomizeSetImage(),
-    "send-message": NotCarriedOut(KINDS["send-message"]),
     "snow-create": NotCarriedOut(KINDS["snow-create"]),
     "snow-delete": NotCarriedOut(KINDS["snow-delete"]),
     "snow-query-for-records": NotCarriedOut(KINDS["snow-query-for-records"]),
@@ -207,6 +207,7 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "oci-download": OciDownload(ports.artifacts, ports.vault),
         "oci-push": OciPush(ports.artifacts),
         "record-audit-event": RecordAuditEvent(ports.store),
+        "send-message": SendMessage(ports.messages, ports.store),
         "set-freight-alias": SetFreightAlias(ports.store),
         "set-metadata": SetMetadata(ports.store),
         "tf-apply": TfApply(ports.git, ports.terraform, ports.vault, ports.store),
