@@ -40,7 +40,7 @@ from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
-from bot.steps import NOT_CARRIED_OUT, build_steps, find_unusable_kinds
+from bot.steps import build_steps, find_unusable_kinds
 from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
@@ -70,9 +70,6 @@ from bot.workflow.stages import StageLooker
 
 log = logging.getLogger(__name__)
 
-_CARRIED_OUT = {name: schema for name, schema in STEP_SCHEMAS.items() if name not in NOT_CARRIED_OUT}
-"""What a step's config must be, of the kinds that this program can run; others are an error on their Stage."""
-
 AUTHOR_NAME = "lockstep[bot]"
 
 
@@ -101,7 +98,7 @@ def load(
 
     `replicas` says that several bots may work on it, `missing` which programs this machine does not have.
     """
-    loaded = load_pipeline(files, revision=revision, step_schemas=_CARRIED_OUT)
+    loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
     unusable = find_unusable_kinds(missing or {})
     problems = find_not_carried_out(loaded.pipeline, replicas=replicas, unusable=unusable)
     return loaded.pipeline, sort_problems([*loaded.problems, *problems])

@@ -68,7 +68,8 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
 def _of_machine(stage: Stage, pipeline: Pipeline, unusable: Mapping[str, str]) -> Iterator[_Finding]:
     for kind in sorted({step.uses for step in _steps_of(stage, pipeline)} & set(unusable)):
         yield _Finding(
-            "spec.promotionTemplate", f"the step {kind} cannot be carried out here: {unusable[kind]}"
+            "spec.promotionTemplate.spec.steps",
+            f"the step {kind} is understood, but cannot be carried out here: {unusable[kind]}",
         )
 
 

@@ -43,7 +43,7 @@ from bot.steps.json_parse import JsonParse
 from bot.steps.json_update import JsonUpdate
 from bot.steps.kustomize_build import KustomizeBuild
 from bot.steps.kustomize_set_image import KustomizeSetImage
-from bot.steps.not_carried_out import NotCarriedOut
+from bot.steps.not_carried_out import ADVICE, NotCarriedOut
 from bot.steps.oci_download import OciDownload
 from bot.steps.oci_push import OciPush
 from bot.steps.record_audit_event import RecordAuditEvent
@@ -171,8 +171,9 @@ _NEEDS: Mapping[str, RenderTool] = {
 
 
 def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
-    """The kinds that cannot be carried out without these programs, each with what to do about it."""
-    return {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
+    """The kinds that cannot be carried out at all, or not without these programs, each with what to do about it."""
+    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE)
+    return never | {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
 
 
 def build_steps(ports: Ports) -> Mapping[str, Step]:

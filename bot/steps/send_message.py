@@ -213,7 +213,7 @@ def _mail(wanted: Config, channel: MailChannel, context: StepContext) -> Mail:
 
 
 def _plain(value: Json) -> Value:
-    return [*value] if isinstance(value, list) else str(value or "")
+    return [str(item) for item in value] if isinstance(value, list) else str(value or "")
 
 
 def _recipients(given: Value) -> tuple[str, ...]:
