@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.domain.github import RunId
 from bot.domain.promotion import StepStatus
 from bot.domain.review import EffectRecord, StepClass, StepKind
 from bot.domain.values import Unknown, Value
@@ -24,6 +25,7 @@ from bot.steps.requests import body_text
 KIND = StepKind("gha-dispatch-workflow", StepClass.ACT)
 
 _ASKED = "askedAt"
+_LOST = "lost"
 _LATER = 30.0
 _SOON = 3.0
 """Seconds between two looks for a run that was asked for."""
@@ -83,54 +85,52 @@ class GhaDispatchWorkflow:
         """Ask for the run, or find the one that was asked for."""
         wanted = parse(config)
         repository = find_repository(self.github, KIND.name, wanted.url)
-        asked = context.detail.get(_ASKED)
+        asked, lost = context.detail.get(_ASKED), str(context.detail.get(_LOST) or "")
         if isinstance(asked, str):
-            return await self._find(wanted, context, datetime.fromisoformat(asked))
-        begun = context.run.begun_at if context.run is not None else None
+            return await self._find(wanted, context, datetime.fromisoformat(asked), lost)
         if context.outcome_unknown:
-            return await self._adopt(wanted, begun or context.now, "it was begun and its answer was not seen")
+            begun = context.run.begun_at if context.run is not None else None
+            return _waiting(wanted, begun or context.now, "it was begun and its answer was not seen")
         try:
             outcome = await self.workflows.dispatch(repository, wanted.to_dispatch())
         except TransientError as error:
             # Nothing was done, and the journal must say so, or the next pass would take it for lost.
             return StepResult(StepStatus.RUNNING, message=str(error), retry_after=error.retry_after or _LATER)
         if isinstance(outcome, DispatchLost):
-            return await self._adopt(wanted, context.now, outcome.message)
-        if outcome.run is not None:
-            return StepResult(output={"runID": outcome.run})
-        return _waiting(wanted, context.now)
+            return _waiting(wanted, context.now, outcome.message)
+        return _waiting(wanted, context.now) if outcome.run is None else _found(outcome.run)
 
-    async def _find(self, wanted: Config, context: StepContext, asked: datetime) -> StepResult:
-        """The run that GitHub did not name, once it is there."""
+    async def _find(self, wanted: Config, context: StepContext, asked: datetime, lost: str) -> StepResult:
+        """The run that GitHub did not name, once it is there; `lost` says why there may be none."""
         repository = find_repository(self.github, KIND.name, wanted.url)
         runs = await self.workflows.find_dispatched(repository, wanted.to_dispatch(), asked)
         if len(runs) == 1:
-            return StepResult(output={"runID": runs[0].id})
+            return _found(runs[0].id)
         if runs:
             return _unknown(
                 wanted, f"there are {len(runs)} runs since then, and nobody can tell which is ours"
             )
         if (context.now - asked).total_seconds() > wanted.timeout:
+            if lost:
+                return _unknown(wanted, lost)
             return failed(
                 context.alias,
                 f"gha-dispatch-workflow: no run of {wanted.workflow} appeared within {wanted.timeout:g} s",
             )
-        return _waiting(wanted, asked)
-
-    async def _adopt(self, wanted: Config, since: datetime, why: str) -> StepResult:
-        repository = find_repository(self.github, KIND.name, wanted.url)
-        runs = await self.workflows.find_dispatched(repository, wanted.to_dispatch(), since)
-        if len(runs) == 1:
-            return StepResult(output={"runID": runs[0].id}, message=f"found the run: {runs[0].url}")
-        return _unknown(wanted, why)
+        return _waiting(wanted, asked, lost)
 
 
-def _waiting(wanted: Config, asked: datetime) -> StepResult:
+def _found(run: RunId) -> StepResult:
+    return StepResult(output={"runID": run})
+
+
+def _waiting(wanted: Config, asked: datetime, lost: str = "") -> StepResult:
+    # From here on the journal knows that it was asked for, so that no later pass asks again.
     return StepResult(
         StepStatus.RUNNING,
         message=f"waiting for the run of {wanted.workflow} to appear",
         retry_after=_SOON,
-        detail={_ASKED: asked.isoformat()},
+        detail={_ASKED: asked.isoformat(), _LOST: lost},
     )
 
 

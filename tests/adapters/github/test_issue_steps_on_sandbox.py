@@ -282,7 +282,12 @@ async def test_a_dispatch_is_never_repeated_by_itself(
             await bench.fulfil(step, dispatching(world))
         crash(bench, step.kind.name)
     result = await bench.fulfil(step, dispatching(world))
-    assert result.status is status
+    passes = 0
+    while result.status is StepStatus.RUNNING:
+        bench.now += timedelta(seconds=20)
+        result = await bench.fulfil(step, dispatching(world))
+        passes += 1
+    assert (result.status, passes <= 5) == (status, True)
     assert len(run_ids(world)) == runs
     if status is StepStatus.ERRORED:
         assert "outcome unknown" in result.message
