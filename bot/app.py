@@ -145,6 +145,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             artifacts=OciArtifacts(registries),
             issues=github.issues,
             workflows=github.workflows,
+            signed_push=github.signed_push,
             messages=MessageChannels(lambda: configuration.pipeline, secrets, http),
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))

@@ -25,6 +25,7 @@ from bot.ports.github import GitHub, MergeDone, MergeRefused
 from bot.ports.issues import Issues, Workflows
 from bot.ports.messages import Messages
 from bot.ports.rendering import Renderer
+from bot.ports.signed_push import SignedPush
 from bot.ports.signing_in import SignIn
 from bot.ports.store import (
     AppliedState,
@@ -76,6 +77,7 @@ class Ports:
     issues: Issues
     workflows: Workflows
     messages: Messages
+    signed_push: SignedPush
 
 
 __all__ = [
@@ -115,6 +117,7 @@ __all__ = [
     "Secrets",
     "SignIn",
     "Signature",
+    "SignedPush",
     "StageRecord",
     "Store",
     "SyncRefused",

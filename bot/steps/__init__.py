@@ -34,6 +34,7 @@ from bot.steps.git_open_pr import GitOpenPr
 from bot.steps.git_push import GitPush
 from bot.steps.git_tag import GitTag
 from bot.steps.git_wait_for_pr import GitWaitForPr
+from bot.steps.github_push import SigningPusher
 from bot.steps.hcl_update import HclUpdate
 from bot.steps.helm_template import HelmTemplate
 from bot.steps.helm_update_chart import HelmUpdateChart
@@ -199,7 +200,9 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "git-push": GitPush(ports.git),
         "git-tag": GitTag(ports.git),
         "git-wait-for-pr": GitWaitForPr(ports.github),
-        "github-push": GitPush(ports.git, "github-push"),
+        "github-push": GitPush(
+            ports.git, "github-push", SigningPusher(ports.git, ports.github, ports.signed_push)
+        ),
         "helm-template": HelmTemplate(ports.renderer),
         "helm-update-chart": HelmUpdateChart(ports.renderer, ports.vault),
         "http": HttpStep(ports.http, ports.vault),

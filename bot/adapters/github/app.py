@@ -15,6 +15,7 @@ from bot.adapters.github.deployments import Deployments
 from bot.adapters.github.errors import NotFound
 from bot.adapters.github.issues import GitHubIssues
 from bot.adapters.github.pulls import Pulls
+from bot.adapters.github.signed_push import GitHubSignedPush
 from bot.adapters.github.tokens import Scope
 from bot.adapters.github.workflows import GitHubWorkflows
 from bot.domain.events import AppIdentity
@@ -54,6 +55,7 @@ class GitHubApp:
         self._deployments = Deployments(self._connection)
         self._accounts = Accounts(self._connection)
         self.issues = GitHubIssues(self._connection, self._comments)
+        self.signed_push = GitHubSignedPush(self._connection)
         self.workflows = GitHubWorkflows(self._connection, self._comments)
 
     async def __aenter__(self) -> GitHubApp:
