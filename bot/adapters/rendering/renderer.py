@@ -16,7 +16,6 @@ from pathlib import Path
 from bot.adapters.rendering.cell import Cell, Confinement, open_cell, sweep_cells
 from bot.adapters.rendering.repositories import find_repositories, write_logins
 from bot.adapters.terraform.process import Ended
-from bot.domain.files import File
 from bot.ports import TerminalError
 from bot.ports.rendering import ChartRun, DependencyRun, KustomizeRun, Rendered, RenderFailed, RenderTool
 
@@ -102,7 +101,7 @@ class CommandRenderer:
         helm = self._helm()
         async with open_cell(self._confinement, run.files) as cell:
             if run.build:
-                built = await self._dependencies("build", cell, helm, run.chart, run.project, run.files)
+                built = await self._dependencies("build", cell, helm, run)
                 if built.code != 0 or built.stopped:
                     return _failed(cell, f"helm dependency build {run.chart}", built)
             arguments = _template_arguments(run)
@@ -120,26 +119,24 @@ class CommandRenderer:
         """See `Renderer.update_dependencies`."""
         helm = self._helm()
         async with open_cell(self._confinement, run.files) as cell:
-            ended = await self._dependencies("update", cell, helm, run.chart, run.project, run.files)
+            ended = await self._dependencies("update", cell, helm, run)
             if ended.code != 0 or ended.stopped:
                 return _failed(cell, f"helm dependency update {run.chart}", ended)
             found = await cell.read(cell.work / run.chart)
             kept = {path: data for path, data in found.items() if _is_dependency(path)}
             return Rendered(files=kept)
 
-    async def _dependencies(
-        self, verb: str, cell: Cell, helm: Path, chart: str, project: str, files: Mapping[str, File]
-    ) -> Ended:
-        repositories = find_repositories(files, chart)
+    async def _dependencies(self, verb: str, cell: Cell, helm: Path, run: ChartRun | DependencyRun) -> Ended:
+        repositories = find_repositories(run.files, run.chart)
         logins = {
             url: login
             for url in repositories
-            if (login := self._logins(project, "image" if url.startswith("oci://") else "helm", url))
+            if (login := self._logins(run.project, "image" if url.startswith("oci://") else "helm", url))
         }
         # Helm refuses to build from a repository that nobody has added; with a name for each it does.
         environment = write_logins(cell.home, repositories, logins)
         ended = await cell.run(
-            helm, "dependency", verb, f"./{chart}", environment={**_helm_home(cell), **environment}
+            helm, "dependency", verb, f"./{run.chart}", environment={**_helm_home(cell), **environment}
         )
         for path in environment.values():
             # Templates have no business with credentials.
