@@ -33,6 +33,7 @@ def find_not_carried_out(
         for finding in [
             *_of_stage(stage, pipeline),
             *_of_machine(stage, pipeline, unusable or {}),
+            *_of_channels(stage, pipeline),
             *(_of_replicas(stage, pipeline) if replicas else ()),
         ]:
             source = stage.metadata.source
@@ -71,6 +72,23 @@ def _of_machine(stage: Stage, pipeline: Pipeline, unusable: Mapping[str, str]) -
             "spec.promotionTemplate.spec.steps",
             f"the step {kind} is understood, but cannot be carried out here: {unusable[kind]}",
         )
+
+
+def _of_channels(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
+    """Channels that `send-message` names and that are not among the files; a name with an expression is not known."""
+    project = stage.metadata.namespace
+    for step in _steps_of(stage, pipeline):
+        channel = step.config.get("channel") if step.uses == "send-message" else None
+        kind, name = (channel.get("kind"), channel.get("name")) if isinstance(channel, dict) else (None, None)
+        if not isinstance(kind, str) or not isinstance(name, str) or "${" in f"{kind}{name}":
+            continue
+        owner = project if kind == "MessageChannel" else ""
+        known = [d.metadata for d in pipeline.others if d.kind == kind]
+        if not any((metadata.namespace, metadata.name) == (owner, name) for metadata in known):
+            yield _Finding(
+                "spec.promotionTemplate.spec.steps",
+                f"send-message names the {kind} {name!r}, which does not exist",
+            )
 
 
 def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:

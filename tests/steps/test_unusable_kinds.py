@@ -102,3 +102,34 @@ def test_a_missing_program_stops_the_stage_that_needs_it(kind: str, config: str,
 
 def test_a_missing_program_stops_no_stage_that_does_without() -> None:
     assert problems("git-clear", "{path: x}", MISSING) == []
+
+
+CHANNEL = """---
+apiVersion: ee.kargo.akuity.io/v1alpha1
+kind: MessageChannel
+metadata: {name: slack, namespace: shop}
+spec: {slack: {channelID: C1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("channel", "said"),
+    [
+        pytest.param("{kind: MessageChannel, name: slack}", "", id="one that exists"),
+        pytest.param("{kind: MessageChannel, name: '${{ ctx.stage }}'}", "", id="one that is not known yet"),
+        pytest.param(
+            "{kind: MessageChannel, name: slak}",
+            "send-message names the MessageChannel 'slak', which does not exist",
+            id="one that does not exist",
+        ),
+        pytest.param(
+            "{kind: ClusterMessageChannel, name: slack}",
+            "send-message names the ClusterMessageChannel 'slack', which does not exist",
+            id="one of another kind",
+        ),
+    ],
+)
+def test_a_channel_must_exist(channel: str, said: str) -> None:
+    written = f"{{uses: send-message, config: {{channel: {channel}, message: m}}}}"
+    _, found = load({"p.yaml": PIPELINE.replace("STEP", written) + CHANNEL}, "1")
+    assert [(p.stage, p.message) for p in found] == ([("dev", said)] if said else [])
