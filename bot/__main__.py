@@ -52,6 +52,7 @@ def _validate(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     from bot.adapters.config import read_directory
+    from bot.adapters.rendering import RenderTools
     from bot.app import load
     from bot.domain.problems import Severity
     from bot.ports import TerminalError
@@ -61,7 +62,8 @@ def _validate(given: argparse.Namespace) -> int:
     except TerminalError as error:
         print(f"lockstep validate: {error}", file=sys.stderr)
         return 2
-    pipeline, problems = load(files, revision)
+    tools = RenderTools(os.environ.get("LOCKSTEP_HELM", "helm"), os.environ.get("LOCKSTEP_KUSTOMIZE", ""))
+    pipeline, problems = load(files, revision, missing=tools.find_missing())
     for problem in problems:
         where = f"{problem.path}:{problem.line}" if problem.line else problem.path
         print(f"{where}: {problem.severity.value}: {problem.key}: {problem.message}")

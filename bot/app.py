@@ -28,8 +28,10 @@ from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.id_tokens import PublishedKeys
 from bot.adapters.logins import Logins
 from bot.adapters.logs import start_logging
-from bot.adapters.oci.client import OciRegistries
+from bot.adapters.messages import MessageChannels
+from bot.adapters.oci import OciArtifacts, OciRegistries
 from bot.adapters.oci.wire import Wire
+from bot.adapters.rendering import CommandRenderer, RenderTools
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
@@ -40,8 +42,9 @@ from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError
+from bot.ports.rendering import RenderTool
 from bot.settings import Settings
-from bot.steps import NOT_CARRIED_OUT, build_steps
+from bot.steps import build_steps, find_unusable_kinds
 from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
@@ -76,9 +79,6 @@ from bot.workflow.verification import Verifier
 
 log = logging.getLogger(__name__)
 
-_CARRIED_OUT = {name: schema for name, schema in STEP_SCHEMAS.items() if name not in NOT_CARRIED_OUT}
-"""What a step's config must be, of the kinds that this program can run; others are an error on their Stage."""
-
 AUTHOR_NAME = "lockstep[bot]"
 
 
@@ -90,20 +90,26 @@ class Lockstep:
     store: DatabaseStore
     github: GitHubApp
     terraform: TerraformRunner
+    renderer: CommandRenderer
     configuration: Configuration
     looks: Looks
     ports: Ports
 
 
 def load(
-    files: Mapping[str, str], revision: str, *, replicas: bool = False
+    files: Mapping[str, str],
+    revision: str,
+    *,
+    replicas: bool = False,
+    missing: Mapping[RenderTool, str] | None = None,
 ) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has.
 
-    `replicas` says that several bots may work on it.
+    `replicas` says that several bots may work on it, `missing` which programs this machine does not have.
     """
-    loaded = load_pipeline(files, revision=revision, step_schemas=_CARRIED_OUT)
-    problems = find_not_carried_out(loaded.pipeline, replicas=replicas)
+    loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
+    unusable = find_unusable_kinds(missing or {})
+    problems = find_not_carried_out(loaded.pipeline, replicas=replicas, unusable=unusable)
     return loaded.pipeline, sort_problems([*loaded.problems, *problems])
 
 
@@ -120,30 +126,40 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         stack.callback(store.close)
         github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
-        read = partial(load, replicas=not _is_sqlite(settings))
+        missing = _render_tools(settings).find_missing()
+        read = partial(load, replicas=not _is_sqlite(settings), missing=missing)
         configuration = Configuration(_source(settings, git, github), store, read)
         secrets = _secrets(settings, lambda: configuration.pipeline)
         wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
         hosts = {login.host.lower(): (login.username, login.password) for login in settings.registries}
         logins = Logins(secrets, wire, clock, hosts)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
+        renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), logins.of_dependency)
+        registries = await stack.enter_async_context(OciRegistries(logins.of_image))
+        http = await stack.enter_async_context(HttpClient())
         ports = Ports(
             clock=clock,
             git=git,
             terraform=terraform,
             github=github,
             argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
-            registry=await stack.enter_async_context(OciRegistries(logins.of_image)),
+            registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
             watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
             secrets=secrets,
             vault=vault,
-            http=await stack.enter_async_context(HttpClient()),
+            http=http,
             dns=SystemDns(),
             store=store,
+            renderer=renderer,
+            artifacts=OciArtifacts(registries),
+            issues=github.issues,
+            workflows=github.workflows,
+            signed_push=github.signed_push,
+            messages=MessageChannels(lambda: configuration.pipeline, secrets, http),
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
-        yield Lockstep(settings, store, github, terraform, configuration, looks, ports)
+        yield Lockstep(settings, store, github, terraform, renderer, configuration, looks, ports)
 
 
 async def _find_identity(settings: Settings, github: GitHubApp) -> AppIdentity:
@@ -218,6 +234,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         # Work that a dead process left is taken up as soon as the engine starts, and it needs the pipeline.
         await lockstep.configuration.start()
         await lockstep.terraform.sweep()
+        await lockstep.renderer.sweep()
         tasks: list[asyncio.Task[None]] = []
         running = await engine.start(
             _engine_database(settings),
@@ -390,6 +407,10 @@ def _tool(settings: Settings) -> Tool:
         mirror=Path(settings.provider_mirror) if settings.provider_mirror else None,
         cache=settings.data / "providers",
     )
+
+
+def _render_tools(settings: Settings) -> RenderTools:
+    return RenderTools(settings.helm, settings.kustomize, isolated=settings.isolation != "none")
 
 
 def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:

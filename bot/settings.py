@@ -51,6 +51,9 @@ class Settings:
     private_key: str = field(repr=False)
     webhook_secrets: tuple[str, ...] = field(repr=False)
     terraform: str = "terraform"
+    helm: str = "helm"
+    kustomize: str = ""
+    """A name or path of `kustomize` or `kubectl`; empty: whichever is on PATH, in this order."""
     isolation: str = "landlock"
     provider_mirror: str = ""
     argocd: Mapping[str, ArgoServer] = field(default_factory=dict)
@@ -96,6 +99,8 @@ class Settings:
                 if secret
             ),
             terraform=reader.text("LOCKSTEP_TERRAFORM", default="terraform"),
+            helm=reader.text("LOCKSTEP_HELM", default="helm"),
+            kustomize=reader.text("LOCKSTEP_KUSTOMIZE", default=""),
             isolation=reader.choice("LOCKSTEP_ISOLATION", ("landlock", "none")),
             provider_mirror=reader.text("LOCKSTEP_PROVIDER_MIRROR", default=""),
             argocd=reader.argocd(),

@@ -59,6 +59,19 @@ class Logins:
             return self.hosts.get(repository.partition("/")[0].lower())
         return await self._of(found)
 
+    async def of_dependency(self, project: str, url: str) -> Login | None:
+        """The login for where a chart's dependency comes from, by its address with its scheme."""
+        # Kargo labels what signs in to charts in an OCI registry `helm`, and what pulls images from it `image`.
+        keys = (*_PASSWORD, *_CLOUDS)
+        found = self.secrets.find_login(project, "helm", url, keys=keys)
+        bare = url.removeprefix("oci://")
+        if found is None and bare != url:
+            known = self.hosts.get(bare.partition("/")[0].lower())
+            if known is not None:
+                return known
+            found = self.secrets.find_login(project, "image", bare, keys=keys)
+        return await self._of(found)
+
     async def of_git(self, project: str, url: str) -> Login | None:
         """The login for a git repository."""
         found = self.secrets.find_login(project, "git", url, keys=(*_PASSWORD, *_GITHUB_APP))

@@ -148,7 +148,10 @@ class SecretStore:
         """As `find_login`, for an image repository, from whichever project has one."""
         owners = sorted({project for project, _ in self._pipeline().secrets} - {self._shared_project})
         for owner in (*owners, self._shared_project):
-            found = self.find_login(owner, "image", repository, keys=keys)
+            # Kargo labels what signs in to charts in an OCI registry `helm`, and writes `oci://` before it.
+            found = self.find_login(owner, "image", repository, keys=keys) or self.find_login(
+                owner, "helm", f"oci://{repository}", keys=keys
+            )
             if found is not None:
                 return found
         return None

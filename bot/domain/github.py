@@ -10,7 +10,9 @@ from typing import NewType
 from bot.domain.files import CommitId
 
 PullNumber = NewType("PullNumber", int)
+IssueNumber = NewType("IssueNumber", int)
 CommentId = NewType("CommentId", int)
+RunId = NewType("RunId", int)
 CheckId = NewType("CheckId", int)
 DeploymentId = NewType("DeploymentId", int)
 
@@ -105,6 +107,29 @@ class Comment:
     created_at: datetime
     edited: bool = False
     by_app: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue, or what a pull request shares with one; `state` is `open` or `closed`, assignees are logins."""
+
+    number: IssueNumber
+    title: str
+    body: str
+    state: str
+    labels: tuple[str, ...]
+    assignees: tuple[str, ...]
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """A run of GitHub Actions; `conclusion` is empty until `status` is `completed`."""
+
+    id: RunId
+    status: str
+    conclusion: str
+    url: str
 
 
 class CheckStatus(StrEnum):

@@ -22,14 +22,22 @@ class _Finding:
     message: str
 
 
-def find_not_carried_out(pipeline: Pipeline, *, replicas: bool = False) -> tuple[ConfigProblem, ...]:
+def find_not_carried_out(
+    pipeline: Pipeline, *, replicas: bool = False, unusable: Mapping[str, str] | None = None
+) -> tuple[ConfigProblem, ...]:
     """The problems of a pipeline that has loaded; an error stops the Stages that it names, and no others.
 
-    `replicas` says that several bots may work on it, for which some things are not safe.
+    `replicas` says that several bots may work on it, for which some things are not safe; `unusable` are the step kinds
+    that this machine cannot carry out, each with the reason.
     """
     found: list[ConfigProblem] = []
     for (project, name), stage in pipeline.stages.items():
-        for finding in [*_of_stage(stage, pipeline), *(_of_replicas(stage, pipeline) if replicas else ())]:
+        for finding in [
+            *_of_stage(stage, pipeline),
+            *_of_machine(stage, pipeline, unusable or {}),
+            *_of_channels(stage, pipeline),
+            *(_of_replicas(stage, pipeline) if replicas else ()),
+        ]:
             source = stage.metadata.source
             found.append(
                 ConfigProblem(
@@ -52,6 +60,31 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     policy = _policy_of(stage, pipeline)
     if policy is not None:
         yield from _of_policy(policy)
+
+
+def _of_machine(stage: Stage, pipeline: Pipeline, unusable: Mapping[str, str]) -> Iterator[_Finding]:
+    for kind in sorted({step.uses for step in _steps_of(stage, pipeline)} & set(unusable)):
+        yield _Finding(
+            "spec.promotionTemplate.spec.steps",
+            f"the step {kind} is understood, but cannot be carried out here: {unusable[kind]}",
+        )
+
+
+def _of_channels(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
+    """Channels that `send-message` names and that are not among the files; a name with an expression is not known."""
+    project = stage.metadata.namespace
+    for step in _steps_of(stage, pipeline):
+        channel = step.config.get("channel") if step.uses == "send-message" else None
+        kind, name = (channel.get("kind"), channel.get("name")) if isinstance(channel, dict) else (None, None)
+        if not isinstance(kind, str) or not isinstance(name, str) or "${" in f"{kind}{name}":
+            continue
+        owner = project if kind == "MessageChannel" else ""
+        known = [d.metadata for d in pipeline.others if d.kind == kind]
+        if not any((metadata.namespace, metadata.name) == (owner, name) for metadata in known):
+            yield _Finding(
+                "spec.promotionTemplate.spec.steps",
+                f"send-message names the {kind} {name!r}, which does not exist",
+            )
 
 
 def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:

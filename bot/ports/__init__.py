@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.ports.artifacts import Artifacts
 from bot.ports.errors import TerminalError, TransientError
 from bot.ports.git import (
     Commit,
@@ -22,6 +23,10 @@ from bot.ports.git import (
     WatchedGit,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
+from bot.ports.issues import Issues, Workflows
+from bot.ports.messages import Messages
+from bot.ports.rendering import Renderer
+from bot.ports.signed_push import SignedPush
 from bot.ports.signing_in import SignIn
 from bot.ports.store import (
     AppliedState,
@@ -71,11 +76,18 @@ class Ports:
     http: Http
     dns: Dns
     store: Store
+    renderer: Renderer
+    artifacts: Artifacts
+    issues: Issues
+    workflows: Workflows
+    messages: Messages
+    signed_push: SignedPush
 
 
 __all__ = [
     "AppliedState",
     "ArgoCD",
+    "Artifacts",
     "Charts",
     "Clock",
     "Commit",
@@ -92,10 +104,12 @@ __all__ = [
     "HttpRequest",
     "HttpResponse",
     "ImageFacts",
+    "Issues",
     "Look",
     "MergeDone",
     "MergeRefused",
     "Merged",
+    "Messages",
     "Moved",
     "Ports",
     "Post",
@@ -104,9 +118,11 @@ __all__ = [
     "Pushed",
     "Refused",
     "Registry",
+    "Renderer",
     "Secrets",
     "SignIn",
     "Signature",
+    "SignedPush",
     "StageRecord",
     "Store",
     "SyncRefused",
@@ -117,4 +133,5 @@ __all__ = [
     "TransientError",
     "Vault",
     "WatchedGit",
+    "Workflows",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bot.domain.review import StepClass, StepKind
 from bot.ports import Ports
+from bot.ports.rendering import RenderTool
 from bot.steps.argocd_update import ArgoCDUpdate
 from bot.steps.argocd_wait import ArgoCDWait
 from bot.steps.compose_output import ComposeOutput
@@ -16,7 +17,15 @@ from bot.steps.dns_wait import DnsWait
 from bot.steps.fail import Fail
 from bot.steps.file_write import FileWrite
 from bot.steps.get_user_input import GetUserInput
+from bot.steps.gh_create_issue import GhCreateIssue
 from bot.steps.gh_issue_add_comment import GhIssueAddComment
+from bot.steps.gh_issue_delete_comment import GhIssueDeleteComment
+from bot.steps.gh_issue_update_comment import GhIssueUpdateComment
+from bot.steps.gh_search_issues import GhSearchIssues
+from bot.steps.gh_update_issue import GhUpdateIssue
+from bot.steps.gh_wait_for_issue_state import GhWaitForIssueState
+from bot.steps.gha_dispatch_workflow import GhaDispatchWorkflow
+from bot.steps.gha_wait_for_workflow import GhaWaitForWorkflow
 from bot.steps.git_clear import GitClear
 from bot.steps.git_clone import GitClone
 from bot.steps.git_commit import GitCommit
@@ -25,14 +34,21 @@ from bot.steps.git_open_pr import GitOpenPr
 from bot.steps.git_push import GitPush
 from bot.steps.git_tag import GitTag
 from bot.steps.git_wait_for_pr import GitWaitForPr
+from bot.steps.github_push import SigningPusher
 from bot.steps.hcl_update import HclUpdate
+from bot.steps.helm_template import HelmTemplate
+from bot.steps.helm_update_chart import HelmUpdateChart
 from bot.steps.http import HttpStep
 from bot.steps.http_download import HttpDownload
 from bot.steps.json_parse import JsonParse
 from bot.steps.json_update import JsonUpdate
+from bot.steps.kustomize_build import KustomizeBuild
 from bot.steps.kustomize_set_image import KustomizeSetImage
-from bot.steps.not_carried_out import NotCarriedOut
+from bot.steps.not_carried_out import ADVICE, NotCarriedOut
+from bot.steps.oci_download import OciDownload
+from bot.steps.oci_push import OciPush
 from bot.steps.record_audit_event import RecordAuditEvent
+from bot.steps.send_message import SendMessage
 from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import SetMetadata
 from bot.steps.tar import Tar
@@ -122,27 +138,13 @@ _ALONE: Mapping[str, Step] = {
     "fail": Fail(),
     "file-write": FileWrite(),
     "get-user-input": GetUserInput(),
-    "gh-create-issue": NotCarriedOut(KINDS["gh-create-issue"]),
-    "gh-issue-delete-comment": NotCarriedOut(KINDS["gh-issue-delete-comment"]),
-    "gh-issue-update-comment": NotCarriedOut(KINDS["gh-issue-update-comment"]),
-    "gh-search-issues": NotCarriedOut(KINDS["gh-search-issues"]),
-    "gh-update-issue": NotCarriedOut(KINDS["gh-update-issue"]),
-    "gh-wait-for-issue-state": NotCarriedOut(KINDS["gh-wait-for-issue-state"]),
-    "gha-dispatch-workflow": NotCarriedOut(KINDS["gha-dispatch-workflow"]),
-    "gha-wait-for-workflow": NotCarriedOut(KINDS["gha-wait-for-workflow"]),
     "git-clear": GitClear(),
     "hcl-update": HclUpdate(),
-    "helm-template": NotCarriedOut(KINDS["helm-template"]),
-    "helm-update-chart": NotCarriedOut(KINDS["helm-update-chart"]),
     "jfrog-evidence": NotCarriedOut(KINDS["jfrog-evidence"]),
     "jira": NotCarriedOut(KINDS["jira"]),
     "json-parse": JsonParse(),
     "json-update": JsonUpdate(),
-    "kustomize-build": NotCarriedOut(KINDS["kustomize-build"]),
     "kustomize-set-image": KustomizeSetImage(),
-    "oci-download": NotCarriedOut(KINDS["oci-download"]),
-    "oci-push": NotCarriedOut(KINDS["oci-push"]),
-    "send-message": NotCarriedOut(KINDS["send-message"]),
     "snow-create": NotCarriedOut(KINDS["snow-create"]),
     "snow-delete": NotCarriedOut(KINDS["snow-delete"]),
     "snow-query-for-records": NotCarriedOut(KINDS["snow-query-for-records"]),
@@ -162,6 +164,19 @@ NOT_CARRIED_OUT = frozenset(name for name, step in _ALONE.items() if isinstance(
 """Kinds that a pipeline may name but that fail when they are reached: a configuration check can say so before."""
 
 
+_NEEDS: Mapping[str, RenderTool] = {
+    "helm-template": RenderTool.HELM,
+    "helm-update-chart": RenderTool.HELM,
+    "kustomize-build": RenderTool.KUSTOMIZE,
+}
+
+
+def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
+    """The kinds that cannot be carried out at all, or not without these programs, each with what to do about it."""
+    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE)
+    return never | {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
+
+
 def build_steps(ports: Ports) -> Mapping[str, Step]:
     """Every step kind by name, each with only the ports that it declares."""
     return {
@@ -169,6 +184,14 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "argocd-update": ArgoCDUpdate(ports.argocd, ports.git),
         "argocd-wait": ArgoCDWait(ports.argocd),
         "dns-wait": DnsWait(ports.dns),
+        "gh-create-issue": GhCreateIssue(ports.github, ports.issues, ports.store),
+        "gh-issue-delete-comment": GhIssueDeleteComment(ports.github, ports.issues),
+        "gh-issue-update-comment": GhIssueUpdateComment(ports.github, ports.issues),
+        "gh-search-issues": GhSearchIssues(ports.github, ports.issues, ports.vault),
+        "gh-update-issue": GhUpdateIssue(ports.github, ports.issues),
+        "gh-wait-for-issue-state": GhWaitForIssueState(ports.github, ports.issues),
+        "gha-dispatch-workflow": GhaDispatchWorkflow(ports.github, ports.workflows),
+        "gha-wait-for-workflow": GhaWaitForWorkflow(ports.github, ports.workflows),
         "gh-issue-add-comment": GhIssueAddComment(ports.github),
         "git-clone": GitClone(ports.git),
         "git-commit": GitCommit(ports.git),
@@ -177,10 +200,18 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "git-push": GitPush(ports.git),
         "git-tag": GitTag(ports.git),
         "git-wait-for-pr": GitWaitForPr(ports.github),
-        "github-push": GitPush(ports.git, "github-push"),
+        "github-push": GitPush(
+            ports.git, "github-push", SigningPusher(ports.git, ports.github, ports.signed_push)
+        ),
+        "helm-template": HelmTemplate(ports.renderer),
+        "helm-update-chart": HelmUpdateChart(ports.renderer, ports.vault),
         "http": HttpStep(ports.http, ports.vault),
         "http-download": HttpDownload(ports.http, ports.vault),
+        "kustomize-build": KustomizeBuild(ports.renderer),
+        "oci-download": OciDownload(ports.artifacts, ports.vault),
+        "oci-push": OciPush(ports.artifacts),
         "record-audit-event": RecordAuditEvent(ports.store),
+        "send-message": SendMessage(ports.messages, ports.store),
         "set-freight-alias": SetFreightAlias(ports.store),
         "set-metadata": SetMetadata(ports.store),
         "tf-apply": TfApply(ports.git, ports.terraform, ports.vault, ports.store),

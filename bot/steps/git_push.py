@@ -14,11 +14,12 @@ from bot.domain.files import Change, CommitId
 from bot.domain.review import PublishRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
-from bot.ports import Git, Moved, Pushed, Refused
+from bot.ports import Git, Moved, Pushed, PushOutcome, Refused
 from bot.ports.git import Commit
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.git_commit import carried_by_merge
+from bot.steps.github_push import Move, SigningPusher
 from bot.steps.messages import PREFIX
 from bot.steps.options import Options
 from bot.steps.replay import Conflict, replay
@@ -94,6 +95,8 @@ class GitPush:
 
     git: Git
     name: str = KIND.name
+    signing: SigningPusher | None = None
+    """For `github-push`: GitHub makes the commits of a branch, and signs them."""
 
     @property
     def kind(self) -> StepKind:
@@ -207,7 +210,7 @@ class GitPush:
             if isinstance(pushed, Conflict):
                 return failed(context.alias, _conflict(found, pushed))
             commit, expected = pushed
-            outcome = await self.git.push(found.url, commit, found.branch, expected=expected)
+            outcome, commit = await self._push(found, commit, expected)
             match outcome:
                 case Pushed():
                     found.checkout.head = commit
@@ -223,6 +226,15 @@ class GitPush:
             f"git-push: the branch {found.branch!r} of {found.url} moved before each of {_FORCED_TRIES} tries; "
             "somebody else writes to it all the time, say /retry when it is quiet",
         )
+
+    async def _push(
+        self, found: Destination, commit: CommitId, expected: CommitId | None
+    ) -> tuple[PushOutcome, CommitId]:
+        """What came of the push, and the commit that the branch was to get."""
+        if self.signing is None:
+            return await self.git.push(found.url, commit, found.branch, expected=expected), commit
+        move = Move(found.branch, expected, found.checkout.pin.commit, found.force)
+        return await self.signing.push(found.url, commit, move)
 
     async def _aim(
         self, found: Destination, head: CommitId, tip: CommitId | None, context: StepContext

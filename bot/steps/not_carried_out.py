@@ -8,6 +8,9 @@ from bot.domain.review import StepKind
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 
+ADVICE = "remove it, or use the step http to call what it calls"
+"""What to do instead of such a step."""
+
 
 @dataclass(frozen=True, slots=True)
 class NotCarriedOut:
@@ -32,6 +35,5 @@ class NotCarriedOut:
         del config
         return failed(
             context.alias,
-            f"{self.step.name}: this kind of step is known but not carried out here; remove it, or use http to call "
-            "what it calls",
+            f"{self.step.name}: this kind of step is known but not carried out here; {ADVICE}",
         )

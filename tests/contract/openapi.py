@@ -36,7 +36,8 @@ class Operation:
     spec: Mapping[str, Any]
 
 
-@dataclass(slots=True)
+# Without repr: asyncio's debug mode shows what a slow task holds, and all of this would be a second's work each time.
+@dataclass(slots=True, repr=False)
 class Contract:
     """The whole description; `seen` collects the operations that were called successfully."""
 

@@ -13,8 +13,11 @@ from bot.adapters.github.comments import Comments
 from bot.adapters.github.connection import Connection, GitHubSettings
 from bot.adapters.github.deployments import Deployments
 from bot.adapters.github.errors import NotFound
+from bot.adapters.github.issues import GitHubIssues
 from bot.adapters.github.pulls import Pulls
+from bot.adapters.github.signed_push import GitHubSignedPush
 from bot.adapters.github.tokens import Scope
+from bot.adapters.github.workflows import GitHubWorkflows
 from bot.domain.events import AppIdentity
 from bot.domain.files import CommitId
 from bot.domain.github import (
@@ -51,6 +54,9 @@ class GitHubApp:
         self._comments = Comments(self._connection)
         self._deployments = Deployments(self._connection)
         self._accounts = Accounts(self._connection)
+        self.issues = GitHubIssues(self._connection, self._comments)
+        self.signed_push = GitHubSignedPush(self._connection)
+        self.workflows = GitHubWorkflows(self._connection, self._comments)
 
     async def __aenter__(self) -> GitHubApp:
         await self._connection.__aenter__()

@@ -1,7 +1,8 @@
-"""OCI registries: tags, digests and image metadata."""
+"""OCI registries: tags, digests, image metadata, and what is copied."""
 
 from __future__ import annotations
 
+from bot.adapters.oci.artifacts import OciArtifacts
 from bot.adapters.oci.client import OciRegistries
 
-__all__ = ["OciRegistries"]
+__all__ = ["OciArtifacts", "OciRegistries"]

@@ -58,13 +58,13 @@ class OciRegistries:
         timeout: float = 30.0,
     ) -> None:
         self._insecure_hosts = frozenset(host.lower() for host in insecure_hosts)
-        self._wire = Wire(concurrent=concurrent, timeout=timeout)
-        self._signer = Signer(credentials, self._insecure_hosts, self._wire)
+        self.wire = Wire(concurrent=concurrent, timeout=timeout)
+        self.signer = Signer(credentials, self._insecure_hosts, self.wire)
         self._facts: OrderedDict[str, ImageFacts] = OrderedDict()
         self._tags: OrderedDict[tuple[Reference, str], str] = OrderedDict()
 
     async def __aenter__(self) -> OciRegistries:
-        await self._wire.__aenter__()
+        await self.wire.__aenter__()
         return self
 
     async def __aexit__(
@@ -73,21 +73,21 @@ class OciRegistries:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        await self._wire.__aexit__(kind, error, trace)
+        await self.wire.__aexit__(kind, error, trace)
 
     async def list_tags(self, repository: str, *, insecure: bool = False) -> Sequence[str]:
         """All tags, page after page; a link to another host is refused, since the token would go with it."""
         reference = parse_reference(repository)
-        url = start = httpx.URL(f"{self._base(reference)}/tags/list?n={_PAGE}")
+        url = start = httpx.URL(f"{self.base(reference)}/tags/list?n={_PAGE}")
         seen: set[httpx.URL] = set()
         tags: list[str] = []
         while url not in seen and len(seen) < _MOST_PAGES:
             seen.add(url)
-            answer = await self._ask(reference, str(url), cap=_LIST_CAP, insecure=insecure)
+            answer = await self.ask(reference, str(url), cap=_LIST_CAP, insecure=insecure)
             if answer is None:
                 # NAME_UNKNOWN: nothing was pushed there yet.
                 return ()
-            root = read_json(answer.body, _problem_of(str(url)))
+            root = read_json(answer.body, problem_of(str(url)))
             tags += [item.value for item in root.items("tags") if isinstance(item.value, str)]
             following = httpx.Response(200, headers=answer.headers).links.get("next", {}).get("url", "")
             if not following:
@@ -132,14 +132,14 @@ class OciRegistries:
 
     async def _find_digest(self, reference: Reference, tag: str, *, insecure: bool) -> str | None:
         """The digest of a tag by HEAD, which Docker Hub does not count as a pull; by GET where HEAD names none."""
-        url = f"{self._base(reference)}/manifests/{tag}"
-        answer = await self._ask(reference, url, method="HEAD", cap=_MANIFEST_CAP, insecure=insecure)
+        url = f"{self.base(reference)}/manifests/{tag}"
+        answer = await self.ask(reference, url, method="HEAD", cap=_MANIFEST_CAP, insecure=insecure)
         if answer is None:
             return None
         digest = str(answer.headers.get("docker-content-digest", ""))
         if is_digest(digest):
             return digest
-        whole = await self._ask(reference, url, cap=_MANIFEST_CAP, insecure=insecure)
+        whole = await self.ask(reference, url, cap=_MANIFEST_CAP, insecure=insecure)
         return None if whole is None else compute_digest(whole.body)
 
     async def _read_facts(self, reference: Reference, digest: str, *, insecure: bool) -> ImageFacts | None:
@@ -186,49 +186,70 @@ class OciRegistries:
     async def _read_manifest(
         self, reference: Reference, digest: str, *, insecure: bool
     ) -> Index | Manifest | None:
-        url = f"{self._base(reference)}/manifests/{digest}"
-        answer = await self._ask(reference, url, cap=_MANIFEST_CAP, insecure=insecure)
+        url = f"{self.base(reference)}/manifests/{digest}"
+        answer = await self.ask(reference, url, cap=_MANIFEST_CAP, insecure=insecure)
         if answer is None:
             return None
         verify_digest(answer.body, digest, f"the manifest of {reference}")
-        return read_manifest(read_json(answer.body, _problem_of(url)), answer.headers.get("content-type", ""))
+        return read_manifest(read_json(answer.body, problem_of(url)), answer.headers.get("content-type", ""))
 
     async def _read_config(self, reference: Reference, digest: str, *, insecure: bool) -> ImageConfig:
         if not digest:
             return ImageConfig({}, None, "")
-        url = f"{self._base(reference)}/blobs/{digest}"
-        answer = await self._ask(reference, url, cap=_CONFIG_CAP, insecure=insecure)
+        url = f"{self.base(reference)}/blobs/{digest}"
+        answer = await self.ask(reference, url, cap=_CONFIG_CAP, insecure=insecure)
         if answer is None:
             raise TerminalError(f"{reference} has no configuration {digest}, although its manifest names it")
         verify_digest(answer.body, digest, f"the configuration of {reference}")
-        return read_config(read_json(answer.body, _problem_of(url)))
+        return read_config(read_json(answer.body, problem_of(url)))
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def _base(self, reference: Reference) -> str:
+    def base(self, reference: Reference) -> str:
+        """The address below which a repository is asked."""
         is_plain = is_loopback(reference.host) or reference.host in self._insecure_hosts
         return f"{'http' if is_plain else 'https'}://{reference.host}/v2/{reference.path}"
 
-    async def _ask(
+    async def ask(
         self, reference: Reference, url: str, *, cap: int, insecure: bool, method: str = "GET"
     ) -> Answer | None:
         """One answer, signed as the registry asks for it; None for 404."""
         headers = manifest_headers() if "/manifests/" in url else {}
         purpose = Purpose.LIST if "/tags/list" in url else Purpose.PULL
-        sent = self._signer.header(reference, purpose)
-        answer = await self._wire.send(method, url, cap=cap, insecure=insecure, headers=_sign(headers, sent))
-        if answer.status == 401:
-            fresh = await self._signer.answer(reference, answer, Asked(purpose, sent, insecure))
-            answer = await self._wire.send(
-                method, url, cap=cap, insecure=insecure, headers=_sign(headers, fresh)
-            )
+        answer = await self.send(reference, method, url, headers, purpose=purpose, cap=cap, insecure=insecure)
         if answer.status == 404:
             return None
         if answer.status in {401, 403}:
             raise refuse_credentials(reference)
         if answer.status >= 300:
             raise TerminalError(
-                f"{reference.host} answered {answer.status} to {method} {url}: {_read_reason(answer)}"
+                f"{reference.host} answered {answer.status} to {method} {url}: {read_reason(answer)}"
+            )
+        return answer
+
+    async def send(
+        self,
+        reference: Reference,
+        method: str,
+        url: str,
+        headers: dict[str, str],
+        *,
+        purpose: Purpose,
+        cap: int = _MANIFEST_CAP,
+        insecure: bool,
+        content: bytes | None = None,
+    ) -> Answer:
+        """One answer of any status below 500 but 429, signed as the registry asks for it."""
+        sent = self.signer.header(reference, purpose)
+        signed = sign(headers, sent)
+        answer = await self.wire.send(
+            method, url, cap=cap, insecure=insecure, headers=signed, content=content
+        )
+        if answer.status == 401:
+            fresh = await self.signer.answer(reference, answer, Asked(purpose, sent, insecure))
+            signed = sign(headers, fresh)
+            answer = await self.wire.send(
+                method, url, cap=cap, insecure=insecure, headers=signed, content=content
             )
         return answer
 
@@ -239,11 +260,12 @@ def _remember(cache: OrderedDict[_K, _V], key: _K, value: _V) -> None:
         cache.popitem(last=False)
 
 
-def _sign(headers: dict[str, str], authorization: str) -> dict[str, str]:
+def sign(headers: dict[str, str], authorization: str) -> dict[str, str]:
+    """The headers with the signature, where there is one."""
     return headers | {"Authorization": authorization} if authorization else headers
 
 
-def _read_reason(answer: Answer) -> str:
+def read_reason(answer: Answer) -> str:
     """The first error of a registry's list of errors, bounded."""
     try:
         first = next(read_json(answer.body).items("errors"), None)
@@ -254,7 +276,9 @@ def _read_reason(answer: Answer) -> str:
         return "it gave no reason"
 
 
-def _problem_of(url: str) -> Callable[[str, str], Exception]:
+def problem_of(url: str) -> Callable[[str, str], Exception]:
+    """What to raise for an answer that is not as the specification says."""
+
     def problem(path: str, message: str) -> Exception:
         place = f" at {path}" if path else ""
         return TerminalError(

@@ -41,6 +41,7 @@ class Purpose(StrEnum):
 
     LIST = "list"
     PULL = "pull"
+    PUSH = "push"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def parse_challenge(header: str) -> Challenge:
 class Signer:
     """The `Authorization` header per repository, learnt from the registry's challenge and kept while it is valid.
 
-    Where one header does for both purposes, as it does nearly everywhere, one is asked for.
+    Where one header does for every purpose, as it does nearly everywhere, one is asked for.
     """
 
     def __init__(self, credentials: Credentials, insecure_hosts: frozenset[str], wire: Wire) -> None:

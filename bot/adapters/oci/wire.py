@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -64,7 +64,7 @@ class Wire:
         cap: int,
         insecure: bool,
         headers: Mapping[str, str],
-        content: bytes | None = None,
+        content: bytes | AsyncIterator[bytes] | None = None,
     ) -> Answer:
         """One answer of any status below 500 but 429; `content` is the body that is sent.
 
@@ -92,6 +92,21 @@ class Wire:
                 retry_after=_read_wait(answer.headers.get("retry-after", ""), default),
             )
         return answer
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, *, insecure: bool, headers: dict[str, str]
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """The status and the body of a GET, piece by piece; it takes no place, since what it is for takes one.
+
+        Raises TransientError for a broken line.
+        """
+        try:
+            async with self._clients[insecure].stream("GET", url, headers=headers) as response:
+                yield response.status_code, response.aiter_bytes()
+        except httpx.HTTPError as error:
+            what = str(error) or type(error).__name__
+            raise TransientError(f"GET {url} failed: {what}", retry_after=_RETRY) from error
 
 
 def manifest_headers() -> dict[str, str]:

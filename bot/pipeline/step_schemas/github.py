@@ -11,7 +11,7 @@ _REPOSITORY = text("The repository's URL.", empty=False)
 _ISSUE = integer("The number of the issue or pull request.", minimum=1)
 _COMMENT = integer("The comment's id.", minimum=1)
 _CREDENTIALS = mapping(
-    {"secretName": text("The Secret with the token.", empty=False)}, required=("secretName",)
+    {"secretName": text("Not used: the App signs by itself.", empty=False)}, required=("secretName",)
 )
 
 
@@ -86,7 +86,7 @@ GITHUB: Mapping[str, JsonSchema] = {
             "credentials": _CREDENTIALS,
             "repoURL": _REPOSITORY,
             "runID": integer("The run's id.", minimum=1),
-            "expectedConclusion": text("How it must end; success by default."),
+            "expectedConclusion": text("How it must end; in any way by default."),
             "pollInterval": DURATION,
             "insecureSkipTLSVerify": INSECURE,
         },

@@ -11,7 +11,16 @@ from bot.sandbox.github.git import ZERO, RefChange
 from bot.sandbox.github.merging import MergeRequest
 from bot.sandbox.github.packages import Package
 from bot.sandbox.github.pulls import NewPull
-from bot.sandbox.github.records import CheckRun, CheckSuite, Comment, Issue, PullRequest, Repository, Review
+from bot.sandbox.github.records import (
+    CheckRun,
+    CheckSuite,
+    Comment,
+    Issue,
+    PullRequest,
+    Repository,
+    Review,
+    WorkflowRun,
+)
 from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.world import World
 
@@ -28,6 +37,21 @@ class Actions:
         actor, repo = person(self._world.need_user(user)), self._world.repository(owner, name)
         require_permission(self._world, actor, repo, "metadata:read", role)
         return actor, repo
+
+    # ---- workflows
+
+    def runs(self, repository: str) -> list[WorkflowRun]:
+        """The runs of GitHub Actions in a repository, oldest first."""
+        owner, _, name = repository.partition("/")
+        return self._world.store.find(WorkflowRun, repo_id=self._world.repository(owner, name).id)
+
+    def conclude_run(self, run_id: int, conclusion: str) -> WorkflowRun:
+        """Let a run of GitHub Actions end: the runner's part, which is not simulated."""
+        with self._world.store.lock:
+            run = self._world.store.need(WorkflowRun, run_id)
+            return self._world.store.change(
+                run, status="completed", conclusion=conclusion, updated_at=self._world.now()
+            )
 
     # ---- issues and comments
 

@@ -237,6 +237,25 @@ class DeploymentStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """One run of a GitHub Actions workflow; `inputs` is the JSON text that was sent."""
+
+    repo_id: int
+    path: str
+    name: str
+    head_branch: str
+    head_sha: str
+    number: int
+    actor_id: int
+    inputs: str = "{}"
+    status: str = "queued"
+    conclusion: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ruleset:
     """An active rule set for the branches that match `pattern`; `rules` and `bypass` in GitHub's own shape."""
 

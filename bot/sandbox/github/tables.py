@@ -32,6 +32,7 @@ from bot.sandbox.github.records import (
     Review,
     Ruleset,
     VerifiedCommit,
+    WorkflowRun,
 )
 
 # Unique columns per table; every other access path is short enough to be scanned with one index on repo_id.
@@ -66,6 +67,7 @@ INDEXED: tuple[tuple[type, tuple[str, ...]], ...] = (
     (CommitStatus, ("repo_id", "sha")),
     (Deployment, ("repo_id",)),
     (DeploymentStatus, ("deployment_id",)),
+    (WorkflowRun, ("repo_id",)),
     (Delivery, ("state",)),
     (Delivery, ("app_id", "guid")),
 )
@@ -97,6 +99,7 @@ TABLES: tuple[type, ...] = (
     Ruleset,
     QueueEntry,
     VerifiedCommit,
+    WorkflowRun,
     Intent,
     Delivery,
     LoggedRequest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from bot.adapters.github import GitHubApp, GitHubSettings
 from bot.domain.github import PullRequest, Repository
 from tests.contract.openapi import contract
 from tests.sandbox.github.conftest import Stage, stage
+from tests.sandbox.github.conftest import template as template
 
 API = "https://ghe.example/api/v3"
 REPOSITORY = Repository("acme", "ops")
@@ -101,7 +103,8 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world(tmp_path: Path, template: Path) -> AsyncIterator[World]:
+    shutil.copytree(template, tmp_path / "github")
     async with stage(tmp_path / "github") as made:
         settings = GitHubSettings(
             made.credentials.app_id,

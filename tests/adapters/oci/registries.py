@@ -137,6 +137,24 @@ async def push_index(
         return await _push_manifest(client, path, tag, index)
 
 
+async def push_artifact(host: str, path: str, tag: str, *layers: tuple[str, bytes]) -> str:
+    """Push an artifact of these layers (media type and content); gives the manifest's digest."""
+    config = b"{}"
+    blobs = [(CONFIG_TYPE, config), *layers]
+    described = [{"mediaType": kind, "digest": digest_of(blob), "size": len(blob)} for kind, blob in blobs]
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": OCI_MANIFEST,
+        "config": described[0],
+        "layers": described[1:],
+        "annotations": {"kept": "as it was"},
+    }
+    async with _pusher(host, path) as client:
+        for _, blob in blobs:
+            await _push_blob(client, path, blob)
+        return await _push_manifest(client, path, tag, manifest)
+
+
 def digest_of(content: bytes) -> str:
     """The digest of these bytes."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -35,6 +35,7 @@ PERMISSIONS = {
     "members": "read",
     "merge_queues": "read",
     "packages": "read",
+    "actions": "write",
 }
 EVENTS = (
     "push",

@@ -25,6 +25,7 @@ async def test_every_operation_conforms_in_both_directions(github: Stage) -> Non
     await _issues(github, number)
     await _checks(github)
     await _deployments(github)
+    await _workflows(github)
     await _people(github)
     missing = []
     for route in ROUTES:
@@ -167,6 +168,22 @@ async def _issues(github: Stage, number: int) -> None:
     await bot.ok("PUT", f"{REPO}/issues/{number}/labels", {"labels": ["stage/dev", "destroys"]})
     await bot.ok("GET", f"{REPO}/issues/{number}/labels")
     await bot.ok("DELETE", f"{REPO}/issues/{number}/labels/stage/dev")
+
+
+async def _workflows(github: Stage) -> None:
+    bot = github.bot
+    found = await bot.ok("GET", "/search/issues?q=repo:acme/shop+is:issue+drift")
+    assert [item["title"] for item in found["items"]] == ["drift"]
+    text = b"on: {workflow_dispatch: {inputs: {tag: {required: true}}}}\njobs: {}\n"
+    await github.branch("main", {".github/workflows/smoke.yml": text})
+    smoke = f"{REPO}/actions/workflows/smoke.yml"
+    body = {"ref": "main", "inputs": {"tag": "1.2.3"}}
+    assert await bot.ok("POST", f"{smoke}/dispatches", body) is None
+    told = await bot.ok("POST", f"{smoke}/dispatches", {**body, "return_run_details": True})
+    runs = await bot.ok("GET", f"{smoke}/runs?event=workflow_dispatch&actor=lockstep[bot]")
+    assert runs["workflow_runs"][0]["id"] == told["workflow_run_id"]
+    run = await bot.ok("GET", f"{REPO}/actions/runs/{told['workflow_run_id']}")
+    assert (run["status"], run["conclusion"]) == ("queued", None)
 
 
 def _output() -> dict[str, Any]:

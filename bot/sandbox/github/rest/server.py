@@ -27,6 +27,8 @@ from bot.sandbox.github.rest import (
     people,
     pulls,
     repositories,
+    search,
+    workflows,
 )
 from bot.sandbox.github.rest.call import Answer, Call, Route
 from bot.sandbox.github.views.lens import Lens
@@ -42,6 +44,8 @@ ROUTES: list[Route] = [
     *issues.ROUTES,
     *deployments.ROUTES,
     *people.ROUTES,
+    *search.ROUTES,
+    *workflows.ROUTES,
 ]
 API_VERSIONS = ("2022-11-28", "2026-03-10")
 HOUR = 3600
