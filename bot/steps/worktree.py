@@ -102,6 +102,8 @@ class Checkout:
     """The last commit object that the walk made (fulfil only), else the pinned commit."""
     author: tuple[str, str] | None = None
     """Name and e-mail for commits, where `git-clone` names an author."""
+    awaits_merge: bool = False
+    """Whether it stands for its branch after a merge that is not there yet: which commit that is, nobody knows."""
 
     def entry(self, path: str) -> Entry | None:
         """What stands at a path now."""
@@ -109,6 +111,17 @@ class Checkout:
             file = self.overlay[path]
             return None if file is None else file.entry
         return self.files.get(path)
+
+    def await_merge(self, files: Mapping[str, File | None]) -> None:
+        """Stand for the branch after a merge that brings these files; None removes one."""
+        self.overlay, self.committed, self.awaits_merge = dict(files), dict(files), True
+
+    @property
+    def commit(self) -> Value:
+        """The commit at its head, as far as it is known."""
+        if self.awaits_merge or (self.commits and self.head == self.pin.commit):
+            return Unknown("known after merge: commit")
+        return self.head or ""
 
     def paths(self) -> set[str]:
         """Every path that exists now."""
