@@ -187,7 +187,9 @@ class Worker:
         """Remember a branch that the task named before it is written: by its name alone it is nobody's promotion."""
         if promotion.source == before.source:
             return
-        if not await self.store.save_promotion(promotion, expected=before):
+        stored = await self._newest(before)
+        claimed = replace(stored, source=promotion.source, target=promotion.target, pull=promotion.pull)
+        if not await self.store.save_promotion(claimed, expected=stored):
             raise TransientError("the promotion changed meanwhile", retry_after=1.0)
 
     async def _nothing_to_show(self, promotion: Promotion, preview: Preview, red: Problem) -> Promotion:
