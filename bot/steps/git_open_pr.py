@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.files import CommitId
 from bot.domain.promotion import StepStatus
 from bot.domain.review import CommitRecord, PublishRecord, RequestRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
@@ -18,9 +17,8 @@ from bot.domain.values import Text, Value
 from bot.ports import Git, GitHub
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
-from bot.steps.messages import PREFIX
 from bot.steps.options import Options
-from bot.steps.pull_requests import find_own, find_repository, opened_by
+from bot.steps.pull_requests import find_own, find_repository, is_free, opened_by
 
 KIND = StepKind("git-open-pr", StepClass.REVIEW)
 
@@ -86,7 +84,7 @@ class GitOpenPr:
         if not opened:
             if pushed.commits == 0:
                 return StepResult(StepStatus.SKIPPED, message="there is nothing to review", record=record)
-            if not await self._is_free(wanted.source, pin.commit, pushed, context):
+            if not await is_free(self.git, pushed.url, wanted.source, pin.commit, context.promotion):
                 return failed(
                     context.alias,
                     f"git-open-pr: the branch {wanted.source!r} of {wanted.url} is there already and holds commits "
@@ -100,19 +98,6 @@ class GitOpenPr:
         pull = await find_own(KIND.name, self.github, Options(KIND.name, config), context)
         shown: Value = {"id": pull.number, "url": pull.url}
         return StepResult(output={"pr": shown, "prNumber": pull.number}, message=pull.url)
-
-    async def _is_free(
-        self, branch: str, base: CommitId | None, pushed: PublishRecord, context: StepContext
-    ) -> bool:
-        """Whether the branch is not there, or nothing on it would be lost if it were built anew."""
-        tip = await self.git.resolve(pushed.url, f"refs/heads/{branch}")
-        if tip is None or branch == context.promotion.generated_branch:
-            return True
-        if base is not None and await self.git.is_ancestor(pushed.url, tip, base):
-            return True
-        promotion = context.promotion
-        ours = (await self.git.read_commit(pushed.url, tip)).trailers.get(f"{PREFIX}Stage")
-        return ours == f"{promotion.project}/{promotion.stage}"
 
 
 def _find_push(wanted: Config, context: StepContext) -> PublishRecord | None:

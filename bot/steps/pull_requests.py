@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bot.domain.files import CommitId
 from bot.domain.github import PullRequest, Repository
+from bot.domain.promotion import Promotion
 from bot.domain.review import RequestRecord
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
-from bot.ports import GitHub, TerminalError
+from bot.ports import Git, GitHub, TerminalError
 from bot.steps.contract import StepContext
+from bot.steps.messages import PREFIX
 from bot.steps.options import Options
 
 
@@ -50,6 +53,21 @@ async def find_own(step: str, github: GitHub, options: Options, context: StepCon
             f"{step}: the promotion's pull request is {number or 'not there'}, no other is supported"
         )
     return await github.get_pull_request(repository, number)
+
+
+async def is_free(git: Git, url: str, branch: str, base: CommitId | None, promotion: Promotion) -> bool:
+    """Whether a branch of the mirror that a task names is not there, or holds nothing that would be lost if rebuilt.
+
+    That is what the base holds too, and what an earlier Promotion of the same Stage left there.
+    """
+    tip = await git.resolve(url, f"refs/heads/{branch}")
+    if tip is None or branch == promotion.generated_branch:
+        return True
+    if base is not None and await git.is_ancestor(url, tip, base):
+        return True
+    # Whoever writes our trailer into a commit of theirs has only that commit to lose.
+    made_for = (await git.read_commit(url, tip)).trailers.get(f"{PREFIX}Stage")
+    return made_for == f"{promotion.project}/{promotion.stage}"
 
 
 def is_for_review(context: StepContext) -> bool:

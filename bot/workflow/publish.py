@@ -13,6 +13,7 @@ from bot.domain.files import Change, CommitId, TreeId
 from bot.domain.promotion import Promotion
 from bot.domain.review import PreparedCommit, Preview
 from bot.ports import Git, GitHub, Moved, Refused, Signature, TerminalError, TransientError
+from bot.steps.pull_requests import is_free
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,10 @@ class Publisher:
                 f"{promotion.branch} was pushed to while its preview was made; it is previewed again",
                 retry_after=0.0,
             )
+        named = promotion.source if promotion.pull is None else ""
+        if named and not await is_free(self.git, url, named, preview.base, promotion):
+            # Another Stage, or a person, was quicker to use the name; whoever comes later meets our lease.
+            raise TransientError(f"{named} was written meanwhile; it is previewed again")
         if found.people and tip is not None:
             return await self._on_top(promotion, preview, tip, marker)
         if tip is not None and tip == promotion.head and promotion.digest == preview.digest:

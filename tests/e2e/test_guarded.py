@@ -8,7 +8,21 @@ import pytest
 
 from bot.sandbox.github.records import PullRequest
 from tests.e2e.conftest import StartRoad
-from tests.e2e.pipelines import C, H, S, TAG, URL, Seed, apply, clone, commit, output, values
+from tests.e2e.pipelines import (
+    ENVIRONMENT,
+    TAG,
+    URL,
+    C,
+    H,
+    S,
+    Seed,
+    apply,
+    clone,
+    commit,
+    indent,
+    output,
+    values,
+)
 from tests.e2e.road import OPERATIONS, Road
 
 pytestmark = pytest.mark.e2e
@@ -34,6 +48,12 @@ config:
 """
 PUSH = "uses: git-push\nas: push\nconfig:\n  path: ./src\n  generateTargetBranch: true\n"
 PUSH_NAMED = "uses: git-push\nas: push\nconfig:\n  path: ./src\n  targetBranch: release/${{ ctx.stage }}\n"
+PLAN = f"""\
+uses: tf-plan
+as: plan
+config:
+  dir: ./src/env/${{{{ ctx.stage }}}}/terraform
+{indent(ENVIRONMENT, 2)}"""
 OPEN = """\
 uses: git-open-pr
 as: open
@@ -44,6 +64,8 @@ config:
   title: Release ${{ ctx.targetFreight.name }} to ${{ ctx.stage }}
   description: |
     Runbook: look at the *dashboard* first.
+
+    ${{ task.outputs['plan'].plan }}
   labels: [release, "${{ ctx.stage }}"]
 """
 OPEN_PLAIN = """\
@@ -62,7 +84,7 @@ P = "uses: git-push\nconfig:\n  path: ./src\n  targetBranch: ${{ vars.branch }}\
 SYNC = S.replace("outputs['commit']", "outputs['wait']")
 
 REST = (apply(), output(), values(TAG, URL), commit(), P, S)
-FRESH = (C, H, PREPARE, PUSH, OPEN, WAIT, *(behind(step) for step in (clone(), *REST)))
+FRESH = (C, H, PLAN, PREPARE, PUSH, OPEN, WAIT, *(behind(step) for step in (clone(), *REST)))
 """As Kargo's documentation has it: a generated branch, and a fresh checkout of the target behind the merge."""
 IN_PLACE = (C, H, PREPARE, PUSH_NAMED, OPEN_PLAIN, WAIT, *REST)
 """In one checkout, by a branch that the author names."""
@@ -91,10 +113,13 @@ async def test_the_whole_road_of_a_task_with_its_own_pull_request(start_road: St
     road = await start_road(Seed(steps=FRESH))
     pull = await wait_for_pull(road)
     issue = road.issue(pull.number)
+    body = issue.body or ""
     assert pull.head_ref.startswith("kargo/promotion/dev.")
     assert issue.title.startswith("Release ")
-    assert "Runbook: look at the *dashboard* first." in issue.body
-    assert "<known after apply: lambda_url>" in issue.body
+    assert "Runbook: look at the *dashboard* first." in body
+    said = body.partition("Runbook")[2]
+    assert "terraform_data" in said or "Plan:" in said, said
+    assert "<known after apply: lambda_url>" in body
     assert sorted(issue.labels) == ["dev", "release"]
     assert list(await road.files(pull.number)) == [TFVARS]
     head = road.git.commit(pull.head_sha).message
@@ -142,7 +167,8 @@ async def test_a_killed_bot_opens_nothing_twice_and_a_merge_without_approval_is_
     assert (road.terraform(), await road.tip()) == ({}, merge)
     await road.approve(pull.number)
     await road.wait_for_success(after=after)
-    assert road.applies() == 1
+    # The plan that was approved is applied: nothing is planned, and the state locked, once more.
+    assert (road.terraform()["LOCK"], road.terraform()["POST"]) == (1, 1)
     (release,) = await road.commits_since(merge)
     assert road.operation()["syncResult"]["revision"] == release.sha
     assert road.live()[0] == ["1.1.0"]
@@ -202,7 +228,9 @@ async def _is_below(road: Road, commit: str, number: int) -> bool:
 
 async def test_without_a_diff_the_rest_is_reviewed_on_an_empty_commit(start_road: StartRoad) -> None:
     road = await start_road(Seed(steps=FRESH), released=True)
-    await road.edit("env/dev/terraform/main.tf", '["logs:PutLogEvents"]', '["logs:PutLogEvents", "s3:GetObject"]')
+    await road.edit(
+        "env/dev/terraform/main.tf", '["logs:PutLogEvents"]', '["logs:PutLogEvents", "s3:GetObject"]'
+    )
     await road.publish(otel="1.1.0")
     pull = await road.wait_for_pull(after=1)
     assert pull.head_ref == "lockstep/acme/dev"
