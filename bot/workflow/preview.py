@@ -251,7 +251,8 @@ class _Walk:
         self.problems.append(problem)
         place = choose_place(self.reports, self._pins(), self.policy.review_in) or _NOWHERE
         behind = report.step_class is StepClass.INFRA or find_cut(self.reports, place) < len(self.reports)
-        self.stopped = not behind
+        # Without a pull request of its own the rest of such a task is not to be imagined.
+        self.stopped = not behind or report.step_class is StepClass.REVIEW
         return replace(report, status=StepStatus.FAILED, message=problem.message)
 
     def _waits_for_a_plan(self, report: StepReport) -> bool:
@@ -345,8 +346,9 @@ def _touched(reports: list[StepReport], checkouts: tuple[str, ...]) -> frozenset
 
 def _zoned(problems: list[Problem], reports: list[StepReport], cut: int) -> tuple[Problem, ...]:
     """Problems with the zone that they stand in: one of the prepared zone leaves nothing to review."""
-    index = {report.alias: report.index for report in reports}
-    return tuple(replace(problem, prepared=index[problem.alias] < cut) for problem in problems)
+    found = {report.alias: report for report in reports}
+    early = {a for a, r in found.items() if r.index < cut or r.step_class is StepClass.REVIEW}
+    return tuple(replace(problem, prepared=problem.alias in early) for problem in problems)
 
 
 def _why_not_held(written: Mapping[str, File | None]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.sandbox.github.records import PullRequest
+from bot.sandbox.github.records import CheckRun, PullRequest
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import (
     ENVIRONMENT,
@@ -83,6 +83,8 @@ P = "uses: git-push\nconfig:\n  path: ./src\n  targetBranch: ${{ vars.branch }}\
 
 SYNC = S.replace("outputs['commit']", "outputs['wait']")
 
+POST = "uses: http\nconfig:\n  url: https://hooks.example/told\n  method: POST\n"
+
 REST = (apply(), output(), values(TAG, URL), commit(), P, S)
 FRESH = (C, H, PLAN, PREPARE, PUSH, OPEN, WAIT, *(behind(step) for step in (clone(), *REST)))
 """As Kargo's documentation has it: a generated branch, and a fresh checkout of the target behind the merge."""
@@ -109,6 +111,12 @@ def open_pulls(road: Road) -> list[PullRequest]:
     return [pull for pull in found if road.issue(pull.number).state == "open"]
 
 
+def lockstep_checks(road: Road, pull: PullRequest) -> list[CheckRun]:
+    """All that the required check ever said on the head: a moment of green is enough for a merge."""
+    store = road.sandbox.github.world.store
+    return store.find(CheckRun, repo_id=road.repository.id, head_sha=pull.head_sha, name="lockstep")
+
+
 async def test_the_whole_road_of_a_task_with_its_own_pull_request(start_road: StartRoad) -> None:
     road = await start_road(Seed(steps=FRESH))
     pull = await wait_for_pull(road)
@@ -127,6 +135,7 @@ async def test_the_whole_road_of_a_task_with_its_own_pull_request(start_road: St
     assert "Lockstep-Preview:" in head
     assert set(road.checks(pull.head_sha)) == {"lockstep", "lockstep / plan"}
 
+    assert {run.conclusion for run in lockstep_checks(road, pull)} == {None}
     await road.approve(pull.number)
     await road.wait_until_mergeable(pull.number)
     before = await road.tip()
@@ -240,3 +249,20 @@ async def test_without_a_diff_the_rest_is_reviewed_on_an_empty_commit(start_road
     assert "s3:GetObject" in str(road.sandbox.cloud.read_state("acme/dev"))
     assert road.live()[0] == ["1.1.0"]
     assert await road.branches() == ["main"]
+
+
+async def test_a_pipeline_that_opens_its_pull_request_itself_from_now_on(start_road: StartRoad) -> None:
+    """The open one is left for the one that the task names; what cannot be guarded opens none, and says why."""
+    wrapped = (C, values(TAG), PREPARE, P)
+    road = await start_road(Seed(steps=wrapped), released=True)
+    await road.publish(otel="1.1.0")
+    first = await road.wait_for_pull(after=1)
+    await road.push(dict(Seed(steps=IMAGE).texts()), "Open it ourselves")
+    pull = await wait_for_pull(road, after=first.number)
+    await road.wait_until_quiet()
+    assert [p.number for p in open_pulls(road)] == [pull.number]
+    assert await road.branches() == [pull.head_ref, "main"]
+    await road.push(dict(Seed(steps=(*IMAGE[:4], POST, *IMAGE[4:])).texts()), "Tell before the merge")
+    red = await road.wait_for_check(pull.number, "lockstep", "failure")
+    assert "http stands before the step that waits for the merge" in f"{red.title} {red.summary}"
+    assert [p.number for p in open_pulls(road)] == [pull.number]
