@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.domain.files import File
 from bot.domain.promotion import StepStatus
 from bot.domain.review import CommitRecord, PublishRecord, RequestRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
@@ -82,7 +83,7 @@ class GitOpenPr:
         record = _request(wanted, pushed, context)
         opened = context.promotion.pull is not None and context.promotion.branch == wanted.source
         if not opened:
-            if pushed.commits == 0:
+            if not _differs(pushed, context):
                 return StepResult(StepStatus.SKIPPED, message="there is nothing to review", record=record)
             if not await is_free(self.git, pushed.url, wanted.source, pin.commit, context.promotion):
                 return failed(
@@ -105,6 +106,18 @@ def _find_push(wanted: Config, context: StepContext) -> PublishRecord | None:
     url = normalize_git_url(wanted.url)
     pushes = (r.record for r in reversed(context.earlier) if isinstance(r.record, PublishRecord))
     return next((p for p in pushes if p.branch == wanted.source and normalize_git_url(p.url) == url), None)
+
+
+def _differs(pushed: PublishRecord, context: StepContext) -> bool:
+    """Whether what the task pushes changes anything: one commit may take back what another brought."""
+    before: dict[str, File | None] = {}
+    after: dict[str, File | None] = {}
+    for report in context.earlier:
+        if isinstance(report.record, CommitRecord) and report.record.checkout == pushed.checkout:
+            for change in report.record.changes:
+                before.setdefault(change.path, change.before)
+                after[change.path] = change.after
+    return pushed.commits > 0 and before != after
 
 
 def _request(wanted: Config, pushed: PublishRecord, context: StepContext) -> RequestRecord:

@@ -267,8 +267,10 @@ class Looks:
         await self.reporter.post_check(repository, await judge_group(self.stages.gatherer.git, seen, head))
 
     async def _is_promotions(self, pull: PullRequest) -> bool:
-        """Whether its branch is that of a promotion, which may not know the number of its pull request yet."""
-        if pull.head_branch.startswith("lockstep/"):
+        """Whether it is or was a promotion's, which may not know the number of its pull request yet."""
+        url = self.github.clone_url(pull.repository)
+        named = pull.head_branch.startswith("lockstep/")
+        if named or await self.store.find_promotion_by_pull(url, pull.number) is not None:
             return True
         unfinished = await self.store.list_unfinished_promotions() if not pull.from_fork else ()
         return any(

@@ -158,7 +158,8 @@ class Worker:
         if red is not None and red.prepared and promotion.pull is None:
             return await self._nothing_to_show(promotion, preview, red)
         superseded = await find_superseded(self.store, promotion)
-        if promotion.pull is None and red is None and (is_no_op(preview) or policy.review == "None"):
+        unasked = is_no_op(preview) or (policy.review == "None" and not preview.source)
+        if promotion.pull is None and red is None and unasked:
             for former in superseded:
                 await self.publisher.close(former)
             ready = replace(promotion, state=State.FULFILLING, target=preview.target, digest=preview.digest)

@@ -121,6 +121,14 @@ async def test_nothing_to_review_is_skipped_until_the_pull_request_is_there(benc
     assert (await open_pull(bench, hub)).status is None
 
 
+async def test_commits_that_cancel_each_other_out_are_nothing_to_review(bench: Bench, hub: Pulls) -> None:
+    await push(bench)
+    await bench.tree.delete("src/a.txt")
+    await bench.preview(GitCommit(bench.git), {"path": "src", "message": "Take it back"}, alias="back")
+    await bench.preview(GitPush(bench.git), {"path": "src", "targetBranch": "feature"}, alias="again")
+    assert (await open_pull(bench, hub)).status is StepStatus.SKIPPED
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
