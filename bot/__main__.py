@@ -100,6 +100,27 @@ def _preview(given: argparse.Namespace) -> int:
     return 0
 
 
+def _receivers(_given: argparse.Namespace) -> int:
+    import asyncio
+
+    from bot.app import show_receivers
+    from bot.ports import TerminalError, TransientError
+    from bot.settings import Settings, SettingsError
+
+    environ = dict(os.environ)
+    try:
+        settings = Settings.from_env(environ)
+        reduce_environment()
+        print(asyncio.run(show_receivers(settings)))
+    except SettingsError as error:
+        print(f"lockstep receivers: the environment is not complete:\n{error}", file=sys.stderr)
+        return 2
+    except (TerminalError, TransientError) as error:
+        print(f"lockstep receivers: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def reduce_environment() -> None:
     """Leave only what child processes may see; GitPython and others copy the environment of this process."""
     for name in list(os.environ):
@@ -107,7 +128,13 @@ def reduce_environment() -> None:
             del os.environ[name]
 
 
-_COMMANDS = {"demo": _demo, "preview": _preview, "serve": _serve, "validate": _validate}
+_COMMANDS = {
+    "demo": _demo,
+    "preview": _preview,
+    "receivers": _receivers,
+    "serve": _serve,
+    "validate": _validate,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,6 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     preview.add_argument(
         "freight", nargs="?", default="", metavar="FREIGHT", help="alias or name; default newest"
     )
+    commands.add_parser("receivers", help="the address of every webhook receiver of the configuration")
     return parser
 
 

@@ -24,6 +24,7 @@ from bot.adapters.github.app import GitHubApp
 from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
+from bot.adapters.id_tokens import PublishedKeys
 from bot.adapters.logs import start_logging
 from bot.adapters.oci.client import OciRegistries
 from bot.adapters.secrets import SecretStore
@@ -33,7 +34,7 @@ from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
 from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
-from bot.domain.problems import ConfigProblem, sort_problems
+from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError
 from bot.settings import Settings
@@ -42,12 +43,14 @@ from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
 from bot.web.reading import Reading
+from bot.web.receivers import Receivers
 from bot.web.rendering import Renderer
 from bot.web.server import make_app
 from bot.web.session import Cookies
 from bot.web.sign_in import SigningIn
 from bot.web.webhooks import Webhooks
 from bot.workflow import engine
+from bot.workflow.arrival import Arrival
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
@@ -55,15 +58,18 @@ from bot.workflow.discovery import Discoverer
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
 from bot.workflow.looks import Looks
+from bot.workflow.measuring import Meter
 from bot.workflow.outbox import Outbox
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
+from bot.workflow.receivers import ReceivedIntake, ReceiverBook, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
 from bot.workflow.scopes import Evaluators
 from bot.workflow.segments import Worker
 from bot.workflow.snapshots import Gatherer
 from bot.workflow.stages import StageLooker
+from bot.workflow.verification import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -113,11 +119,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         git = GitMirror(settings.data / "mirrors", github.token_for)
         read = partial(load, replicas=not _is_sqlite(settings))
         configuration = Configuration(_source(settings, git, github), store, read)
-        secrets = SecretStore(
-            lambda: configuration.pipeline,
-            directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
-            environment=settings.environment,
-        )
+        secrets = _secrets(settings, lambda: configuration.pipeline)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         ports = Ports(
             clock=clock,
@@ -163,6 +165,9 @@ def join(
     publisher = Publisher(
         ports.git, github, (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
     )
+    evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
+    meter = Meter(ports.http, ports.clock)
+    verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
     looker = StageLooker(gatherer, reporter, publisher, store, github)
     worker = Worker(
         previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
@@ -175,23 +180,26 @@ def join(
         github=github,
         clock=ports.clock,
         configuration=configuration,
-        evaluator=Evaluators(configuration, store, ports.secrets, settings.public_url).of,
+        evaluator=evaluators.of,
+        arrival=Arrival(store, ports.clock, verifier),
     )
     source = parse_source(settings.config)
     repository = source[0] if isinstance(source, tuple) else None
+    received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     return Looks(
         store=store,
         github=github,
         clock=ports.clock,
         configuration=configuration,
         stages=looker,
-        discoverer=Discoverer(ports.registry, store, ports.clock),
-        commands=Commands(store, github, looker, reporter, lambda: identity),
+        discoverer=Discoverer(ports.registry, store, ports.clock, settings.settle),
+        commands=Commands(store, github, looker, reporter, verifier, lambda: identity),
         worker=worker,
         reporter=reporter,
-        intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository),
+        intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),
         outbox=Outbox(store, github, ports.clock),
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
+        verifier=verifier,
     )
 
 
@@ -223,12 +231,18 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             receiver_secret=settings.receiver_secret,
         )
 
+        ports, configuration = lockstep.ports, lockstep.configuration
+        book = ReceiverBook(lambda: configuration.pipeline, ports.secrets, ports.clock)
+        tokens = PublishedKeys(ports.http, ports.clock)
+        receivers = Receivers(lockstep.store, looks.nudged.set, book, tokens, ports.clock)
+
         async def ready() -> str:
             failed = [task for task in tasks if task.done()]
             return "a loop has ended; see the log" if failed else ""
 
         try:
-            yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready, make_dashboard(lockstep))
+            api = Api(lockstep.store, settings.api_token)
+            yield make_app(webhooks, api, ready, make_dashboard(lockstep), receivers)
         finally:
             # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
             lockstep.terraform.interrupt_all("the bot is stopping")
@@ -309,6 +323,17 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
         return await Rehearsal(lockstep.looks.worker, lockstep.looks.discoverer).preview(stage, freight)
 
 
+async def show_receivers(settings: Settings) -> str:
+    """Every webhook receiver of the newest configuration, a line each. Raises TransientError and TerminalError."""
+    async with GitHubApp(_github(settings), SystemClock()) as github:
+        git = GitMirror(settings.data / "mirrors", github.token_for)
+        revision, files = await _source(settings, git, github).read()
+    pipeline, problems = load(files, revision)
+    if any(item.severity is Severity.ERROR and not item.stage for item in problems):
+        raise TerminalError(f"the configuration {revision[:12]} is broken; lockstep validate says where")
+    return describe_receivers(pipeline, _secrets(settings, lambda: pipeline), settings.public_url)
+
+
 def _is_sqlite(settings: Settings) -> bool:
     """Whether this is the only process on its database; on PostgreSQL there may be others."""
     return settings.database.startswith("sqlite:///")
@@ -365,6 +390,11 @@ def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
         name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
         for name, server in settings.argocd.items()
     }
+
+
+def _secrets(settings: Settings, pipeline: Callable[[], Pipeline]) -> SecretStore:
+    directory = Path(settings.secrets_directory) if settings.secrets_directory else None
+    return SecretStore(pipeline, directory=directory, environment=settings.environment)
 
 
 def _registry_logins(settings: Settings, secrets: SecretStore) -> Callable[[str], tuple[str, str] | None]:

@@ -66,6 +66,8 @@ class Settings:
     """Variables that hold secrets of pipelines: `LOCKSTEP_SECRET_…`, `LOCKSTEP_CONFIGMAP_…`."""
     pace: float = 1.0
     sweep: float = 60.0
+    settle: float = 5.0
+    """Seconds for which new artifacts must stand still before they become Freight."""
     log_format: str = "json"
 
     @classmethod
@@ -106,6 +108,7 @@ class Settings:
             environment=_pipeline_secrets(environ),
             pace=reader.seconds("LOCKSTEP_PACE", default=1.0),
             sweep=reader.seconds("LOCKSTEP_SWEEP", default=60.0),
+            settle=reader.seconds("LOCKSTEP_SETTLE", default=5.0),
             log_format=reader.choice("LOCKSTEP_LOG", ("json", "text")),
         )
         if not settings.app_id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -26,7 +27,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_without_a_command_the_help_is_shown() -> None:
     done = run()
     assert done.returncode == 2
-    for command in ("demo", "serve", "validate", "preview"):
+    for command in ("demo", "serve", "validate", "preview", "receivers"):
         assert command in done.stdout
 
 
@@ -64,7 +65,43 @@ def test_a_directory_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> 
     assert name if name == "nowhere" else "x.yaml is not UTF-8" in done.stderr
 
 
-@pytest.mark.parametrize("command", [("serve",), ("preview", "dev")])
+RECEIVERS = """
+apiVersion: kargo.akuity.io/v1alpha1
+kind: ProjectConfig
+metadata: {name: shop, namespace: shop}
+spec:
+  webhookReceivers:
+    - {name: hub, dockerhub: {secretRef: {name: hub}}}
+    - {name: quay, quay: {secretRef: {name: quay}}}
+"""
+
+
+def test_the_address_of_every_receiver_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    path = tmp_path / "config" / "a.yaml"
+    path.write_text(RECEIVERS)
+    environment = {
+        "LOCKSTEP_CONFIG": str(path.parent),
+        "LOCKSTEP_DATA": str(tmp_path / "data"),
+        "LOCKSTEP_URL": "https://bot.example/",
+        "LOCKSTEP_APP_ID": "7",
+        "LOCKSTEP_PRIVATE_KEY": "not needed",
+        "LOCKSTEP_WEBHOOK_SECRET": "not needed",
+        "LOCKSTEP_SECRET_SHOP_HUB_SECRET": "s3cret",
+    }
+    done = run("receivers", **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    digest = hashlib.sha256(b"shophubs3cret").hexdigest()
+    first, second = done.stdout.splitlines()
+    assert first == f"shop/hub (dockerhub): https://bot.example/dockerhub/{digest}"
+    assert second.startswith("shop/quay (quay): closed, the Secret 'quay' has no value")
+    path.write_text(RECEIVERS.replace("name: quay, quay", "name: hub, quay"))
+    broken = run("receivers", **environment)
+    assert (broken.returncode, broken.stdout) == (1, "")
+    assert "lockstep validate says where" in broken.stderr
+
+
+@pytest.mark.parametrize("command", [("serve",), ("preview", "dev"), ("receivers",)])
 def test_every_missing_setting_is_named(command: tuple[str, ...]) -> None:
     done = run(*command)
     assert done.returncode == 2

@@ -47,8 +47,13 @@ _KNOWN_KEYS = (
     "githubAppID",
     "githubAppInstallationID",
     "githubAppPrivateKey",
+    "auth-header",
+    "auth-header-old",
+    "secret-old",
+    "secret-token",
+    "secret-token-old",
 )
-"""Keys with capitals in them that an environment variable may set; all others are lower case."""
+"""Keys with capitals or dashes that an environment variable may set; all others are lower case."""
 
 _NORMALIZERS: Mapping[str, Callable[[str], str]] = {
     "git": normalize_git_url,

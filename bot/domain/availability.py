@@ -64,6 +64,13 @@ def verify_in_stage(status: FreightStatus, stage: str, at: datetime) -> FreightS
     return replace(status, verified_in={**status.verified_in, stage: Verified(verified_at=at)})
 
 
+def revoke_in_stage(status: FreightStatus, stage: str) -> FreightStatus:
+    """The Freight failed in the Stage: it is no longer proven there, and its soak begins anew."""
+    if stage not in status.verified_in:
+        return status
+    return replace(status, verified_in={name: at for name, at in status.verified_in.items() if name != stage})
+
+
 def approve_for_stage(status: FreightStatus, stage: str, at: datetime) -> FreightStatus:
     """Somebody approved the Freight for the Stage, whatever verification and soak say; the first time is kept."""
     if stage in status.approved_for:
@@ -72,7 +79,10 @@ def approve_for_stage(status: FreightStatus, stage: str, at: datetime) -> Freigh
 
 
 def longest_soak(status: FreightStatus, stage: str, now: datetime) -> float:
-    """Seconds of the longest stay in a Stage, the present one included; nothing counts before verification."""
+    """Seconds of the longest stay in a Stage, the present one included; nothing counts before verification.
+
+    As in Kargo a stay that was verified later counts from its beginning.
+    """
     verified = status.verified_in.get(stage)
     if verified is None:
         return 0.0

@@ -74,6 +74,15 @@ class Rollback:
 
 
 @dataclass(frozen=True, slots=True)
+class Verify:
+    """Verify anew what a Stage has, or abort the verification that is under way there."""
+
+    stage: str
+    project: str = ""
+    abort: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """End this promotion."""
 
@@ -124,6 +133,7 @@ Command = (
     | Hold
     | Resume
     | Rollback
+    | Verify
     | Cancel
     | Freeze
     | Unfreeze
@@ -160,6 +170,7 @@ HELP: Mapping[str, tuple[str, str]] = {
         "/rollback [PROJECT/]STAGE [FREIGHT]",
         "bring a Stage back to Freight that was verified there",
     ),
+    "verify": ("/verify [PROJECT/]STAGE [abort]", "verify anew what a Stage has, or abort that"),
     "cancel": ("/cancel", "end this promotion"),
     "freeze": ("/freeze [REASON]", "stop all promotions"),
     "unfreeze": ("/unfreeze", "let promotions go on"),
@@ -222,6 +233,7 @@ _SYNONYMS: Mapping[str, list[str]] = {
     "continue": ["resume"],
     "revert": ["rollback"],
     "undo": ["rollback"],
+    "reverify": ["verify"],
     "rerun": ["retry"],
     "stop": ["cancel"],
     "abort": ["cancel"],
@@ -289,6 +301,14 @@ def _parse_rollback(rest: str) -> Command:
     return Rollback(stage, project, _freight(parts[1]) if len(parts) > 1 else "")
 
 
+def _parse_verify(rest: str) -> Command:
+    parts = _split(rest, 1, 2)
+    project, stage = _stage(parts[0])
+    if len(parts) > 1 and parts[1].lower() != "abort":
+        raise _WrongError("after the Stage there may only be the word abort")
+    return Verify(stage, project, abort=len(parts) > 1)
+
+
 def _parse_approve(rest: str) -> Command:
     if not rest:
         raise _WrongError(
@@ -327,6 +347,7 @@ _PARSERS: Mapping[str, Callable[[str], Command]] = {
     "hold": lambda rest: Hold(_reason(rest)),
     "resume": _alone(Resume()),
     "rollback": _parse_rollback,
+    "verify": _parse_verify,
     "cancel": _alone(Cancel()),
     "freeze": lambda rest: Freeze(_reason(rest)),
     "unfreeze": _alone(Unfreeze()),

@@ -34,6 +34,7 @@ class Snapshot:
     configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
     `steps_changed` tells that the configuration's steps are not those of the Promotion. `lost` says what was merged
     and is no longer on the branch, of a Promotion that waits after its merge; `applied` that something was done since.
+    `verifying` says how far the verification of what the Stage has is, empty if none is under way.
     """
 
     now: datetime
@@ -57,6 +58,7 @@ class Snapshot:
     check_green: bool = False
     frozen: str = ""
     problem: str = ""
+    verifying: str = ""
     retry_preview_at: datetime | None = None
     requests: tuple[str, ...] = field(default=())
 
@@ -179,6 +181,9 @@ def _plan_idle(seen: Snapshot) -> Action:
         return Wait(
             f"{last.id} failed after its merge: {last.reason}. `/retry` or `/rollback` on its pull request."
         )
+    if seen.verifying:
+        # As in Kargo, the next Promotion waits until it is known how the present Freight does.
+        return Wait(seen.verifying)
     if seen.candidate is None:
         return Wait(seen.candidate_reason or "no newer Freight is available", until=seen.candidate_at)
     return StartPromotion(seen.candidate, seen.candidate_reason)

@@ -29,7 +29,11 @@ def parse_notifications(body: bytes) -> tuple[ImagePushed, ...]:
     Pulls, deletes, blobs and manifests without a tag (the parts of an index) are passed over.
     Raises PayloadProblem for a body that is no notification.
     """
-    root = read_json(body)
+    return read_notifications(read_json(body))
+
+
+def read_notifications(root: Node) -> tuple[ImagePushed, ...]:
+    """The same of a body that was read as JSON."""
     root.at("events")
     pushed = [event for item in root.items("events") if (event := _parse_event(item)) is not None]
     return tuple(dict.fromkeys(pushed))

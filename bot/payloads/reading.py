@@ -29,6 +29,13 @@ class PayloadProblem(ValueError):
         self.message = message
 
 
+class UnsupportedEventError(PayloadProblem):
+    """A well-formed event of a kind that tells nothing about new versions; it is noted and passed over."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("", message)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One place in a JSON document; missing and null are the same, since senders use both for "none"."""

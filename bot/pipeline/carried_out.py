@@ -43,12 +43,6 @@ def find_not_carried_out(pipeline: Pipeline, *, replicas: bool = False) -> tuple
 
 
 def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
-    if stage.verification is not None:
-        yield _Finding(
-            "spec.verification",
-            "verification by analysis is not carried out yet; without it Freight counts as verified when every step "
-            "has succeeded, argocd-update's wait for health included",
-        )
     yield from _of_warehouses(stage, pipeline.warehouses)
     policy = _policy_of(stage, pipeline)
     unguarded = _why_unguarded([*_steps_of(stage, pipeline)], policy or ReviewPolicy())
@@ -163,9 +157,6 @@ def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
     """What leaves every Stage working, but does not happen: warnings."""
     for config in pipeline.project_configs.values():
         source = config.metadata.source
-        if config.webhook_receivers:
-            message = "receivers are not served yet; a registry's notifications go to /hooks/distribution"
-            yield ConfigProblem(source.path, source.line, "spec.webhookReceivers", message, Severity.WARNING)
         if any(policy.auto_rollback for policy in config.promotion_policies):
             message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
             yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)

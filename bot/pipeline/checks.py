@@ -21,8 +21,11 @@ from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity
 from bot.domain.tasks import CLUSTER_TASK, missing_inputs
 from bot.domain.windows import check_window, stage_windows
+from bot.pipeline.analysis import Spec
+from bot.pipeline.analysis_checks import check_metrics, check_template, check_verification
 from bot.pipeline.expression_checks import Known, check_templates
 from bot.pipeline.reader import Path
+from bot.pipeline.receiver_checks import check_receivers
 from bot.pipeline.resources import Resource, cut_findings
 from bot.pipeline.schema import Finding, JsonSchema, listed, nearest, shown
 from bot.pipeline.secret_checks import check_secret
@@ -66,6 +69,7 @@ class _Checker:
     problems: list[ConfigProblem] = field(default_factory=list)
     task_findings: dict[tuple[str, str, str], list[Finding]] = field(default_factory=dict)
     """What is wrong with each task by itself; the same for every Stage that uses it."""
+    used_templates: set[tuple[str, str, str]] = field(default_factory=set)
     known_names: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     known_tasks: dict[str, Tasks] = field(default_factory=dict)
     known_warehouses: dict[str, Mapping[str, Warehouse]] = field(default_factory=dict)
@@ -81,14 +85,17 @@ class _Checker:
             self.report(key, self.check_tasks(stage, tasks), stage=stage)
             around = stage_surroundings(stage, self.warehouses_of(project))
             self.report(key, check_stage_steps(stage, tasks, kinds, around), stage=stage)
-            self.report(key, self.check_verification(stage), stage=stage)
+            self.check_verification(stage)
             used |= self.check_used_tasks(stage, tasks, kinds, around)
         for cycle in find_cycles(self.pipeline):
             self.report_cycle(cycle)
         self.check_unused_tasks(used, kinds)
+        self.check_unused_templates()
         for project, config in self.pipeline.project_configs.items():
             self.report(("ProjectConfig", project, project), self.check_policies(project, config))
         self.check_windows()
+        if self.pipeline.cluster_config is not None:
+            self.report(("ClusterConfig", "", "cluster"), check_receivers(self.pipeline.cluster_config))
         for (project, name), secret in self.pipeline.secrets.items():
             self.report(("Secret", project, name), check_secret(secret))
         for policy in self.pipeline.review_policies:
@@ -191,20 +198,36 @@ class _Checker:
         if "targets" in self.resources[("Stage", project, stage.metadata.name)].spec:
             yield Finding(("spec", "targets"), "promotions to targets cannot be carried out here")
 
-    def check_verification(self, stage: Stage) -> Iterator[Finding]:
-        if stage.verification is None:
-            return
+    def check_verification(self, stage: Stage) -> None:
+        """What is wrong with a Stage's verification, and with the templates that it names, at their own place."""
         project = stage.metadata.namespace
-        for index, (kind, name) in enumerate(stage.verification.templates):
-            where = project if kind == "AnalysisTemplate" else ""
-            if not self.exists(kind, where, name):
-                hint = nearest(name, self.names(kind, where))
+        verification = stage.verification
+        if verification is None:
+            return
+        found: list[Spec] = []
+        key = ("Stage", project, stage.metadata.name)
+        for index, (kind, name) in enumerate(verification.templates):
+            place = (kind, project if kind == "AnalysisTemplate" else "", name)
+            resource = self.resources.get(place)
+            if resource is None:
+                hint = nearest(name, self.names(kind, place[1]))
                 path: Path = ("spec", "verification", "analysisTemplates", index, "name")
-                yield Finding(path, f"there is no {kind} {shown(name)}{hint}")
-        variables = [item.name for item in stage.variables]
-        for index, argument in enumerate(stage.verification.arguments):
-            path = ("spec", "verification", "args", index, "value")
-            yield from check_templates(argument.value, path, Known(variables, {}, {}))
+                self.report(key, [Finding(path, f"there is no {kind} {shown(name)}{hint}")], stage=stage)
+                continue
+            self.used_templates.add(place)
+            shape = check_template(resource.spec)
+            self.report(place, shape, stage=stage)
+            if all(finding.severity is Severity.WARNING for finding in shape):
+                found.append(resource.spec)
+                self.report(place, check_metrics(resource.spec, verification, found), stage=stage)
+        whole = len(found) == len(verification.templates)
+        self.report(key, check_verification(stage, found, whole=whole), stage=stage)
+
+    def check_unused_templates(self) -> None:
+        """A template that no Stage uses stops nothing, so what is wrong with it is a warning."""
+        for key, resource in self.resources.items():
+            if key[0] in ("AnalysisTemplate", "ClusterAnalysisTemplate") and key not in self.used_templates:
+                self.report(key, _as_warnings(check_template(resource.spec)))
 
     # -- Tasks --------------------------------------------------------------------------------------------------
 
@@ -277,11 +300,7 @@ class _Checker:
                     f"there is no Stage {shown(name)}, so the policy does nothing{nearest(name, stages)}"
                 )
                 yield Finding(("spec", "promotionPolicies", index), message, Severity.WARNING)
-        for index, receiver in enumerate(config.webhook_receivers):
-            if not receiver.secret:
-                path: Path = ("spec", "webhookReceivers", index, receiver.vendor, "secretRef")
-                message = "no Secret is named, so the receiver accepts no event"
-                yield Finding(path, message, Severity.WARNING)
+        yield from check_receivers(config)
         for key, links in (("freightLinks", config.freight_links), ("stageLinks", config.stage_links)):
             for index, link in enumerate(links):
                 for part, text in (("url", link.url), ("if", link.condition)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from bot.domain.analysis import AnalysisRun
 from bot.domain.auto_promotion import Hold
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
 from bot.domain.github import PullNumber
@@ -35,7 +36,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A wish to look at something: `kind` is `stage`, `warehouse`, `config` or `pull`, `key` names which."""
+    """A wish to look at something: `key` names which thing of the kind.
+
+    Kinds are `stage`, `verification` (of a Stage), `warehouse`, `config`, `command`, `pull`, `head` and `group`.
+    """
 
     kind: str
     key: str
@@ -152,11 +156,15 @@ class Event:
     """Grows with every event; 0 before it is stored."""
 
 
-class Deliveries(Protocol):
-    """Webhooks between the 202 and their work."""
+class NewDeliveries(Protocol):
+    """Webhooks before the 202."""
 
     async def store_delivery(self, delivery: Delivery) -> bool:
         """Remember it durably; False if this id is known already. Concurrent calls share one commit."""
+
+
+class Deliveries(NewDeliveries, Protocol):
+    """Webhooks between the 202 and their work."""
 
     async def get_delivery(self, delivery_id: str) -> Delivery | None:
         """A delivery that is kept, done or not."""
@@ -259,6 +267,27 @@ class PromotionStore(Protocol):
         """The newest events with a greater number than `after`, newest first."""
 
 
+class AnalysisStore(Protocol):
+    """Verifications: every measurement is in the run's row before the next one is taken."""
+
+    async def add_run(self, run: AnalysisRun) -> bool:
+        """Remember a run; False if its id is known. Of a Stage's settled runs the newest twenty are kept."""
+
+    async def save_run(self, run: AnalysisRun, *, expected: AnalysisRun) -> bool:
+        """Replace the row if it is still as expected."""
+
+    async def get_run(self, run: str) -> AnalysisRun | None: ...
+
+    async def list_runs(self, project: str, stage: str, *, limit: int = 20) -> Sequence[AnalysisRun]:
+        """A Stage's runs, newest first."""
+
+    async def list_newest_runs(self, project: str) -> Sequence[AnalysisRun]:
+        """Of each Stage of a project the newest run."""
+
+    async def list_open_runs(self) -> Sequence[AnalysisRun]:
+        """The runs of every Stage that are not settled."""
+
+
 class PlanStore(Protocol):
     """Saved plans and what was applied last."""
 
@@ -320,6 +349,7 @@ class Store(
     FreightStore,
     StageStore,
     PromotionStore,
+    AnalysisStore,
     PlanStore,
     PipelineStore,
     OutboxStore,

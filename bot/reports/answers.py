@@ -34,11 +34,26 @@ def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
     lines += [
         f"- {icon} {name}" + (f": {said or took}" if said or took else "") for icon, name, took, said in rows
     ]
+    lines += _verification(view)
     # One list: a blank line between its items would part it, so it is one section, shortened from its end.
     sections.append(Section(tuple("\n".join(lines[:most]) for most in (1000, 300, 100, 20))))
     if view.preview is not None:
         sections += [Section((render_problem(p, view.preview),)) for p in view.preview.problems[:10]]
     return fit(sections, limit)
+
+
+def _verification(view: PromotionView) -> list[str]:
+    """How what was brought does in its Stage, as long as the Stage has it."""
+    here = next((line for line in view.stages if line.here), None)
+    freight = here.freight.name if here is not None and here.freight is not None else None
+    promotion = view.promotion
+    if here is None or promotion.state is not State.SUCCEEDED or freight != promotion.freight.name:
+        return []
+    if not here.state:
+        return ["- ✅ **Verification**: verified" if here.verified else "- ⏳ **Verification**: not verified"]
+    return [
+        f"- {'⏳' if here.state.startswith('waits') else '❌'} **Verification**: {plain(here.state, 1000)}"
+    ]
 
 
 def _preview(view: PromotionView) -> list[str]:

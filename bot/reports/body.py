@@ -115,7 +115,7 @@ def _head(view: PromotionView) -> str:
     asker = "auto-promotion" if promotion.actor == "lockstep" else code(promotion.actor)
     said = f"{back if promotion.rollback else to}, asked for by {asker}."
     if preview is not None and not preview.problems:
-        said += f" {_lane(preview)}"
+        said += f" {_lane(preview)}{_risk(preview)}"
     reason = reason_words(promotion, view.waiting)
     begun = promotion.merge_commit is not None or promotion.state.ended
     why = f" · {plain(reason)}" if begun and reason and promotion.state is not State.SUCCEEDED else ""
@@ -137,6 +137,19 @@ def _lane(preview: Preview) -> str:
             late = sorted({code(f"<{origin}>") for origin in preview.origins.values()})
             why = f", since it needs {', '.join(late[:10])}" if late else ", in the order of the task"
             return f"The merge makes Terraform apply; the rest is committed after that{why}."
+
+
+def _risk(preview: Preview) -> str:
+    """How many resources are deleted or replaced, where Terraform does anything and its plans are known."""
+    doing = [apply for apply in preview.applies if apply.kind not in (ApplyKind.UNCHANGED, ApplyKind.EMPTY)]
+    if not doing or any(apply.plan is None for apply in doing):
+        return ""
+    lost = len(losses(preview))
+    return (
+        f" Terraform deletes or replaces **{plural(lost, 'resource')}**."
+        if lost
+        else " Terraform deletes and replaces nothing."
+    )
 
 
 def _alarms(preview: Preview) -> list[Section]:
@@ -186,10 +199,11 @@ def _versions(view: PromotionView) -> Section:
     changes = compare_versions(view.current, view.promotion.freight)
     changed = [change for change in changes if change.is_change]
     same = [change for change in changes if not change.is_change]
+    none = "–" if view.current is not None else "not promoted yet"
     rows = [
         [
             code(change.key),
-            change.before.show() if change.before is not None else "–",
+            change.before.show() if change.before is not None else none,
             change.after.show(bold=True) if change.after is not None else "removed",
         ]
         for change in changed[:_MOST_ROWS]

@@ -15,6 +15,8 @@ _NAMES = {
     "draft": "Draft",
     "freeze": "Freeze",
     "hold": "Hold",
+    "verification": "Verification",
+    "verified": "Verified before",
     "wait": "Waits for",
     "window": "Window",
 }
@@ -39,14 +41,14 @@ def closed_gates(view: PromotionView) -> tuple[Gate, ...]:
 
 
 def gates_title(view: PromotionView) -> str:
-    """`2 of 3 gates open: waits for 1 approval`, or that all are; prose for a title."""
+    """`Waits for 1 approval (2 of 3 gates open)`, or that all are; prose for a title."""
     if not view.gates:
         return view.waiting or "Looking"
     closed = closed_gates(view)
     if not closed:
         return "Every gate is open"
     opened = len(view.gates) - len(closed)
-    return f"{opened} of {len(view.gates)} gates open: waits for {all_missing(view)}"
+    return f"Waits for {all_missing(view)} ({opened} of {len(view.gates)} gates open)"
 
 
 def all_missing(view: PromotionView) -> str:
@@ -74,6 +76,8 @@ def missing(gate: Gate, view: PromotionView) -> str:
         "draft": "a person (the pull request is a draft)",
         "freeze": f"`/unfreeze` (frozen: {gate.reason.removeprefix('frozen: ')})",
         "hold": f"`/resume` (held: {gate.reason.removeprefix('on hold: ')})",
+        "verification": f"the end of the verification ({gate.reason.removeprefix('waits for verification: ')})",
+        "verified": f"another verification, or `/approve` ({gate.reason})",
         "wait": gate.reason,
         "window": f"the promotion window ({gate.reason})",
     }

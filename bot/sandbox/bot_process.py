@@ -134,6 +134,7 @@ class BotProcess:
             "LOCKSTEP_ARGOCD_DEFAULT_TOKEN": demo.argocd_token,
             "LOCKSTEP_ARGOCD_DEFAULT_PROJECT": "acme",
             "LOCKSTEP_PACE": "0.02",
+            "LOCKSTEP_SETTLE": "0.5",
             "LOCKSTEP_LOG": "text",
         }
         for name, values in demo.secrets.items():

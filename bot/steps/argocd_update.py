@@ -27,8 +27,9 @@ from bot.steps.options import Options
 KIND = StepKind("argocd-update", StepClass.ACT)
 
 _BUSY_PAUSE = 5.0
-_FIRST_PAUSE = 1.0
+_FIRST_PAUSE = 0.5
 _LOOK_PAUSE = 3.0
+_SHORTEST_PAUSE = 0.3
 _REFUSED_PAUSE = 30.0
 _RUNNING = frozenset({"Running", "Terminating"})
 
@@ -197,7 +198,8 @@ class ArgoCDUpdate:
                 return failed(context.alias, f"argocd-update: {application.name}: {verdict.reason}{where}")
             if isinstance(verdict, NotYet):
                 await self._refresh_if_stale(application, context)
-                return Waits(verdict.reason, _LOOK_PAUSE, _remember(memory, verdict))
+                pause = _next_look(verdict, wanted, context.now)
+                return Waits(verdict.reason, pause, _remember(memory, verdict))
             assert isinstance(verdict, Done)
         return {**memory, "done": True}
 
@@ -246,6 +248,15 @@ def _asked_at(before: Application, after: Application, now: datetime) -> datetim
     if after.reconciled_at is not None and after.reconciled_at != before.reconciled_at:
         return after.reconciled_at
     return now
+
+
+def _next_look(verdict: NotYet, wanted: Wanted, now: datetime) -> float:
+    """Seconds to the next look: soon at first, then more and more seldom, and right when the settle time is over."""
+    if verdict.good_since is not None:
+        pause = wanted.settle - (now - verdict.good_since).total_seconds()
+    else:
+        pause = (now - wanted.asked_at).total_seconds() / 2
+    return min(max(pause, _SHORTEST_PAUSE), _LOOK_PAUSE)
 
 
 def _named(application: Application) -> Value:

@@ -16,12 +16,13 @@ from bot.domain.review import CommitRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Signature, TerminalError
+from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.marks import message_text
 from bot.steps.messages import release_message
 from bot.steps.options import Options
-from bot.steps.worktree import Checkout, clean_path
+from bot.steps.worktree import clean_path
 
 KIND = StepKind("git-commit", StepClass.COMMIT)
 

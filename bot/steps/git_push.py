@@ -16,6 +16,7 @@ from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, Refused
 from bot.ports.git import Commit
+from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.git_commit import carried_by_merge
@@ -23,7 +24,7 @@ from bot.steps.messages import PREFIX
 from bot.steps.options import Options
 from bot.steps.pull_requests import is_for_review
 from bot.steps.replay import Conflict, replay
-from bot.steps.worktree import Checkout, clean_path
+from bot.steps.worktree import clean_path
 
 KIND = StepKind("git-push", StepClass.PUBLISH)
 

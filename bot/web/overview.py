@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.availability import FreightIndex, KnownFreight
 from bot.domain.freight import Freight, FreightName
 from bot.domain.model import ProjectConfig, Stage
@@ -14,6 +15,7 @@ from bot.domain.promotion import State
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Event, PromotionLine, StageRecord
 from bot.reports.wording import versions_of
+from bot.workflow.proofs import explain_verifications, verifying
 from bot.workflow.snapshots import choose_candidate, progress_of
 
 MOST_FREIGHT = 12
@@ -38,6 +40,8 @@ class ProjectFacts:
     promotions: Mapping[str, tuple[PromotionLine, ...]]
     events: tuple[Event, ...]
     problem_of: Callable[[str], str]
+    runs: Mapping[str, AnalysisRun] = field(default_factory=dict)
+    """By Stage the verification of what it has now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class StageCard:
     notes: tuple[str, ...]
     promotion: PromotionLine | None
     last: PromotionLine | None
+    verification: str = ""
+    """What the newest verification says of what the Stage has, empty if it was successful or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,8 @@ def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
         events=tuple(events[:MOST_EVENTS]),
         hidden=len(facts.stages) - len(shown),
         open=any(c.promotion is not None for c in cards),
-        busy=any(c.promotion is not None and _is_busy(c.promotion) for c in cards),
+        busy=any(c.promotion is not None and _is_busy(c.promotion) for c in cards)
+        or any(not run.settled and name in visible for name, run in facts.runs.items()),
     )
 
 
@@ -149,7 +156,8 @@ def _card(
     items = record.history[0].items.values() if record.history else ()
     carried = [_carried(by_name[item], name) for item in items if item in by_name]
     direct = [str(r.origin.name) for r in stage.requested_freight if r.sources.direct]
-    tone, state = _state(current, lines, record)
+    run = facts.runs.get(name)
+    tone, state = _state(current, lines, record, run)
     return StageCard(
         name=name,
         column=column,
@@ -163,6 +171,7 @@ def _card(
         notes=tuple(note for note in _notes(record) if note != waits),
         promotion=current,
         last=next((line for line in lines if line.state.ended), None),
+        verification=describe_run(run) if run is not None and run.phase is not Phase.SUCCESSFUL else "",
     )
 
 
@@ -199,7 +208,8 @@ def _waits(
         return f"{said}. `/retry` or `/rollback {name}` on its pull request.", None
     ended = [(line.freight.name, line.state) for line in lines]
     progress = progress_of(record, None, ended)
-    candidate, why, at = choose_candidate(stage, facts.config, progress, facts.index, facts.now)
+    found = choose_candidate(stage, facts.config, progress, facts.index, facts.now)
+    candidate, why, at = explain_verifications(stage, facts.runs, found)
     seen = Snapshot(
         now=facts.now,
         project=facts.name,
@@ -210,6 +220,7 @@ def _waits(
         candidate_at=at,
         frozen=record.frozen,
         problem=facts.problem_of(name),
+        verifying=verifying(facts.runs.get(name)),
     )
     match plan(seen):
         case Wait(reason=reason, until=until):
@@ -238,8 +249,27 @@ def state_words(state: State) -> tuple[str, str]:
     return _WORDS[state]
 
 
+_VERIFICATIONS = {
+    Phase.PENDING: ("busy", "being verified"),
+    Phase.RUNNING: ("busy", "being verified"),
+    Phase.SUCCESSFUL: ("good", "verified"),
+    Phase.INCONCLUSIVE: ("warn", "inconclusive"),
+    Phase.ERROR: ("warn", "verification error"),
+    Phase.FAILED: ("bad", "verification failed"),
+    Phase.ABORTED: ("warn", "verification aborted"),
+}
+
+
+def phase_words(phase: Phase) -> tuple[str, str]:
+    """A verification's colour and words."""
+    return _VERIFICATIONS[phase]
+
+
 def _state(
-    current: PromotionLine | None, lines: Sequence[PromotionLine], record: StageRecord
+    current: PromotionLine | None,
+    lines: Sequence[PromotionLine],
+    record: StageRecord,
+    run: AnalysisRun | None,
 ) -> tuple[str, str]:
     if current is not None:
         return _WORDS[current.state]
@@ -248,6 +278,8 @@ def _state(
         return _WORDS[last.state]
     if record.frozen:
         return "warn", "frozen"
+    if run is not None and run.phase is not Phase.SUCCESSFUL:
+        return _VERIFICATIONS[run.phase]
     return ("good", "idle") if record.history else ("", "empty")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.domain.analysis import AnalysisRun
 from bot.domain.freight import Freight
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
@@ -18,6 +19,7 @@ from bot.reports.plans import apply_notes, apply_words, losses
 from bot.reports.states import state_words
 from bot.reports.steps import inside
 from bot.reports.wording import compare_versions, plural, run_message, run_time, step_name
+from bot.web.verification_part import VerificationPart, show_verification
 
 _LOG = 200_000
 _TEXT = 2_000_000
@@ -69,6 +71,8 @@ class PromotionFacts:
     gates_problem: str
     events: tuple[Event, ...]
     links: Links
+    verifications: tuple[AnalysisRun, ...] = ()
+    """What was measured after it, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,7 @@ class PromotionPage:
     events: tuple[Event, ...]
     links: Links
     base: str
+    verifications: tuple[VerificationPart, ...] = ()
 
 
 def show_promotion(facts: PromotionFacts) -> PromotionPage:
@@ -166,7 +171,9 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         title=state_words(promotion),
         tone=_TONES[promotion.state],
         reason=promotion.reason,
-        busy=bool(promotion.running) or promotion.state in (State.QUEUED, State.FULFILLING),
+        busy=bool(promotion.running)
+        or promotion.state in (State.QUEUED, State.FULFILLING)
+        or any(not run.settled for run in facts.verifications),
         versions=_versions(facts.current, promotion.freight),
         current_alias=facts.current.alias if facts.current is not None else "",
         gates=_gates(facts.view),
@@ -184,6 +191,7 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         events=facts.events,
         links=facts.links,
         base=preview.base if preview is not None else "",
+        verifications=tuple(show_verification(run) for run in facts.verifications),
     )
 
 

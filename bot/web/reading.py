@@ -20,6 +20,7 @@ from bot.reports.gates import is_gated
 from bot.web.overview import ProjectFacts
 from bot.web.promotion_page import Links, PromotionFacts
 from bot.workflow.configuration import Configuration
+from bot.workflow.proofs import present_runs
 from bot.workflow.snapshots import Gatherer
 
 _PROJECT_KEPT = timedelta(seconds=1)
@@ -77,6 +78,7 @@ class Reading:
         promotions: defaultdict[str, tuple[PromotionLine, ...]] = defaultdict(tuple)
         for line in await self.store.list_newest_promotions(name, _PROMOTIONS):
             promotions[line.stage] += (line,)
+        records = await self.store.list_stages(name)
         return ProjectFacts(
             name=name,
             now=now,
@@ -84,10 +86,11 @@ class Reading:
             config=self.configuration.project_config(name),
             freight=freight,
             index=index_freight(freight),
-            records={record.stage: record for record in await self.store.list_stages(name)},
+            records={record.stage: record for record in records},
             promotions=dict(promotions),
             events=tuple(await self.store.list_events(project=name, limit=_MOST_EVENTS)),
             problem_of=lambda stage: self.configuration.problem_of(name, stage),
+            runs=present_runs(await self.store.list_newest_runs(name), records),
         )
 
     # -- repositories --------------------------------------------------------------------------------------------------
@@ -133,6 +136,11 @@ class Reading:
             gates_problem=problem,
             events=tuple(await self.store.list_events(promotion=promotion.id, limit=_MOST_EVENTS)),
             links=self._links(promotion),
+            verifications=tuple(
+                run
+                for run in await self.store.list_runs(promotion.project, promotion.stage)
+                if run.promotion == promotion.id
+            ),
         )
 
     async def _view(self, promotion: Promotion) -> tuple[PromotionView | None, str]:

@@ -36,6 +36,7 @@ from bot.domain.commands import (
     Rollback,
     Status,
     Unfreeze,
+    Verify,
     parse_command,
 )
 from bot.domain.events import AppIdentity, ButtonPressed, Commented, Event
@@ -50,8 +51,10 @@ from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.reporting import Reporter
+from bot.workflow.reverification import Reverification
 from bot.workflow.rights import Rights
 from bot.workflow.stages import StageLooker, held, rolled_back
+from bot.workflow.verification import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class Commands:
     github: GitHub
     looker: StageLooker
     reporter: Reporter
+    verifier: Verifier
     app: Callable[[], AppIdentity]
 
     async def run(self, delivery: Delivery) -> None:
@@ -130,6 +134,12 @@ class Commands:
                 return await self._change(asked, "plan", lambda p: replace(p, cancel_requested=True))
             case Rollback():
                 return await self._rollback(asked, asked.command)
+            case Verify(stage=name, project=project, abort=abort):
+                stage = self._stage(asked, project, name)
+                await self._allow(asked, "verify", stage)
+                return await Reverification(self.store, self.verifier).ask(
+                    stage, asked.author.login, abort=abort
+                )
             case Approve():
                 return await self._approve(asked, asked.command)
             case Hold() | Resume():

@@ -16,6 +16,8 @@ from bot.ports import Clock, Event, ImageFacts, Registry, Store, TerminalError
 log = logging.getLogger(__name__)
 
 _PARALLEL = 8
+_MOST_LOOKS = 12
+"""How often artifacts that do not stand still are looked at again; then the last ones count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +30,41 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Discoverer:
-    """Looks at Warehouses."""
+    """Looks at Warehouses. `settle` is how long new artifacts must stand still before they are Freight, in seconds."""
 
     registry: Registry
     store: Store
     clock: Clock
+    settle: float
 
     async def look(self, warehouse: Warehouse) -> Discovered:
         """Discover, and remember new Freight; the same artifacts again change nothing.
 
         Raises TransientError if a registry cannot be reached, and TerminalError if it refuses us.
         """
+        found = await self._discover(warehouse)
+        if isinstance(found, Discovered):
+            return found
+        if warehouse.freight_creation_policy != "Automatic":
+            return Discovered(None, "the Warehouse makes Freight only by hand")
+        if await self._is_known(warehouse, found):
+            return Discovered(None, "the newest artifacts are known as Freight already")
+        # A build pushes its images one after the other: what a first look sees may be half of a release.
+        for _ in range(_MOST_LOOKS):
+            await asyncio.sleep(self.settle)
+            before, found = found, await self._discover(warehouse)
+            if isinstance(found, Discovered):
+                return found
+            if found == before:
+                break
+        return await self._remember(warehouse, found)
+
+    async def _is_known(self, warehouse: Warehouse, images: tuple[Image, ...]) -> bool:
+        name = freight_name(FreightOrigin(warehouse.metadata.name), images=images)
+        return await self.store.get_freight(warehouse.metadata.namespace, name) is not None
+
+    async def _discover(self, warehouse: Warehouse) -> tuple[Image, ...] | Discovered:
+        """The newest artifact of each subscription, in order, or why there is none for one of them."""
         project, name = warehouse.metadata.namespace, warehouse.metadata.name
         now = self.clock.now()
         images: list[Image] = []
@@ -53,9 +79,7 @@ class Discoverer:
                 return Discovered(None, f"no tag of {subscription.repo_url} matches the subscription")
             images.append(newest[0])
         await self.store.add_discovery(project, name, found, now)
-        if warehouse.freight_creation_policy != "Automatic":
-            return Discovered(None, "the Warehouse makes Freight only by hand")
-        return await self._remember(warehouse, tuple(images))
+        return tuple(images)
 
     async def _remember(self, warehouse: Warehouse, images: tuple[Image, ...]) -> Discovered:
         project, origin = warehouse.metadata.namespace, FreightOrigin(warehouse.metadata.name)

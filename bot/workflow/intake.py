@@ -23,14 +23,13 @@ from bot.domain.events import (
     ReviewChanged,
 )
 from bot.domain.github import PullNumber, Repository
-from bot.domain.model import ImageSubscription
 from bot.domain.pipeline import Pipeline
 from bot.domain.promotion import Promotion
-from bot.domain.selection import accepts_image_tag
-from bot.domain.urls import normalize_image_url
+from bot.domain.receiving import TagsPushed, find_warehouses
 from bot.payloads import SENDERS, PayloadProblem
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store, TransientError
+from bot.workflow.receivers import ReceivedIntake
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +46,7 @@ class Intake:
     app: Callable[[], AppIdentity]
     pipeline: Callable[[], Pipeline]
     config: Repository | None
+    received: ReceivedIntake
 
     async def drain(self) -> int:
         """Turn every pending delivery into looks; the same look asked for twice is one. Returns how many were done."""
@@ -57,6 +57,8 @@ class Intake:
         return len(deliveries)
 
     async def _read(self, delivery: Delivery) -> tuple[list[Look], str]:
+        if delivery.receiver:
+            return await self.received.read(delivery)
         parse = SENDERS.get(delivery.source)
         if parse is None:
             return [], f"no reader for {delivery.source}"
@@ -130,14 +132,11 @@ class Intake:
         return [Look("pull", f"{repository}#{number}", reason)]
 
     def _of_image(self, event: ImagePushed) -> list[Look]:
-        found = []
-        for (project, name), warehouse in self.pipeline().warehouses.items():
-            for subscription in warehouse.subscriptions:
-                if isinstance(subscription, ImageSubscription) and _concerns(subscription, event):
-                    found.append(
-                        Look("warehouse", f"{project}/{name}", f"{event.repository}:{event.tag} was pushed")
-                    )
-        return found
+        """Images and charts alike: what a registry tells does not say which of the two was pushed."""
+        pushed = TagsPushed(event.repository, (event.tag,))
+        reason = f"{event.repository}:{event.tag} was pushed"
+        found = find_warehouses(pushed, self.pipeline().warehouses, "")
+        return [Look("warehouse", f"{project}/{name}", reason) for project, name in found]
 
 
 def _of_group(event: MergeGroupRequested) -> Look:
@@ -146,9 +145,3 @@ def _of_group(event: MergeGroupRequested) -> Look:
     if named is None:
         return Look("head", f"{event.repository}@{event.head}", "a check is asked for")
     return Look("group", f"{event.repository}#{named[1]}@{event.head}", "a merge queue asks")
-
-
-def _concerns(subscription: ImageSubscription, event: ImagePushed) -> bool:
-    if normalize_image_url(subscription.repo_url).lower() != normalize_image_url(event.repository).lower():
-        return False
-    return not event.tag or accepts_image_tag(subscription, event.tag)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from bot.domain.analysis import next_time
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
 from bot.domain.problems import Severity
@@ -27,6 +28,7 @@ from bot.workflow.outbox import Outbox
 from bot.workflow.reporting import Reporter
 from bot.workflow.segments import Worker
 from bot.workflow.stages import StageLooker
+from bot.workflow.verification import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,7 @@ class Looks:
     intake: Intake
     outbox: Outbox
     bystanders: Bystanders
+    verifier: Verifier
     pause: float = 0.1
     nudged: asyncio.Event = field(default_factory=asyncio.Event)
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -131,6 +134,7 @@ class Looks:
         """Ask for a look at the configuration and at every Stage, and have failed deliveries sent again."""
         await self.store.request_looks([Look("config", "", "a sweep")])
         await self.look_at_everything("a sweep")
+        await self._look_at_verifications()
         since = self.clock.now() - timedelta(days=3)
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
@@ -176,6 +180,9 @@ class Looks:
         match kind:
             case "stage":
                 await self._look_at_stage(key)
+            case "verification":
+                project, _, name = key.partition("/")
+                await self.verifier.look(project, name)
             case "warehouse":
                 await self._look_at_warehouse(key)
             case "config":
@@ -220,6 +227,14 @@ class Looks:
         looks = [Look("warehouse", f"{project}/{name}", reason) for project, name in pipeline.warehouses]
         looks += [Look("stage", f"{project}/{name}", reason) for project, name in pipeline.stages]
         await self.store.request_looks(looks)
+
+    async def _look_at_verifications(self) -> None:
+        """Ask for a look at every verification that is due: one whose look was lost goes on."""
+        now = self.clock.now()
+        for run in await self.store.list_open_runs():
+            if (next_time(run) or now) <= now:
+                look = Look("verification", f"{run.project}/{run.stage}", "a sweep")
+                await self.store.request_looks([look])
 
     async def _look_at_stage(self, key: str) -> None:
         project, _, name = key.partition("/")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.codec import encode
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
@@ -23,6 +24,7 @@ from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
 from bot.workflow.configuration import Configuration
+from bot.workflow.proofs import present_runs
 
 _CHECKS, _PULL, _COMMENTS = 0, 1, 2
 
@@ -203,6 +205,8 @@ class Reporter:
     async def _stages(self, promotion: Promotion) -> tuple[StageLine, ...]:
         """The project's Stages, in the order in which Freight passes them."""
         lines = []
+        newest = await self.store.list_newest_runs(promotion.project)
+        runs = present_runs(newest, await self.store.list_stages(promotion.project))
         for stage in self.configuration.stages_in_order(promotion.project):
             name = stage.metadata.name
             record = await self.store.get_stage(promotion.project, name)
@@ -214,6 +218,7 @@ class Reporter:
                     since=record.since,
                     verified=known is not None and name in known[1].verified_in,
                     here=name == promotion.stage,
+                    state=_unproven(runs.get(name), here=name == promotion.stage),
                 )
             )
         return tuple(lines)
@@ -234,3 +239,10 @@ class Reporter:
         """The Freight of the Promotion's origin that a Stage has now."""
         name = record.history[0].items.get(promotion.freight.origin) if record.history else None
         return await self.store.get_freight(record.project, name) if name is not None else None
+
+
+def _unproven(run: AnalysisRun | None, *, here: bool) -> str:
+    """What a verification says of what a Stage has now, unless that it was successful."""
+    if run is None or run.phase is Phase.SUCCESSFUL:
+        return ""
+    return describe_run(run, elsewhere=not here)

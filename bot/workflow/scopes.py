@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from bot.domain.codec import decode_value
-from bot.domain.freight import FreightStatus
-from bot.domain.model import Step, Variable
+from bot.domain.freight import Freight, FreightName, FreightStatus
+from bot.domain.model import Stage, Step, Variable
 from bot.domain.promotion import Promotion, StepStatus
 from bot.domain.values import Unknown, Value
 from bot.expressions.errors import ExpressionError
 from bot.expressions.facts import DataFacts, FreightFacts, PromotionFacts, SecretData, StepFacts, StepMeta
-from bot.expressions.scopes import StepExpressions, decide_run, evaluate_config, evaluate_variables
+from bot.expressions.scopes import (
+    StepExpressions,
+    VerificationFacts,
+    decide_run,
+    evaluate_arguments,
+    evaluate_config,
+    evaluate_variables,
+)
 from bot.ports import Secrets, Store, TerminalError
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Progress
@@ -75,10 +83,8 @@ class Evaluators:
 
     async def of(self, promotion: Promotion) -> PromotionEvaluator:
         """The evaluator of one Promotion."""
-        pipeline, project = self.configuration.pipeline, promotion.project
+        project = promotion.project
         stage = self.configuration.stage(project, promotion.stage)
-        known = await self.store.list_freight(project)
-        statuses: dict[str, FreightStatus] = {freight.name: status for freight, status in known}
         facts = PromotionFacts(
             project=project,
             stage=promotion.stage,
@@ -89,24 +95,47 @@ class Evaluators:
             freight_name=promotion.freight.name,
             freight_alias=promotion.freight.alias,
             freight_origin=promotion.freight.origin.name,
-            freight=FreightFacts(
-                requests=stage.requested_freight if stage is not None else (),
-                warehouses={
-                    name: house for (owner, name), house in pipeline.warehouses.items() if owner == project
-                },
-                freight=promotion.collection,
-            ),
-            data=DataFacts(
-                secrets=_SecretsOf(self.secrets, project),
-                shared_secrets=_SecretsOf(self.secrets, _SHARED),
-                config_maps=_ConfigMapsOf(self.secrets, project),
-                shared_config_maps=_ConfigMapsOf(self.secrets, _SHARED),
-                freight=statuses,
-                stage_metadata=await self._metadata(project),
-            ),
+            freight=self._freight(project, stage, promotion.collection),
+            data=await self._data(project),
             now=promotion.created_at,
         )
         return PromotionEvaluator(promotion, facts)
+
+    async def arguments(
+        self, stage: Stage, freight: Sequence[FreightName], now: datetime
+    ) -> Mapping[str, str]:
+        """The arguments of a Stage's verification of this Freight; raises ExpressionError naming the argument."""
+        project, verification = stage.metadata.namespace, stage.verification
+        known = [await self.store.get_freight(project, name) for name in freight]
+        facts = VerificationFacts(
+            project=project,
+            stage=stage.metadata.name,
+            freight=self._freight(project, stage, tuple(item[0] for item in known if item is not None)),
+            data=await self._data(project),
+            now=now,
+        )
+        arguments = verification.arguments if verification is not None else ()
+        return evaluate_arguments(facts, stage.variables, arguments)
+
+    def _freight(self, project: str, stage: Stage | None, freight: tuple[Freight, ...]) -> FreightFacts:
+        houses = self.configuration.pipeline.warehouses
+        return FreightFacts(
+            requests=stage.requested_freight if stage is not None else (),
+            warehouses={name: house for (owner, name), house in houses.items() if owner == project},
+            freight=freight,
+        )
+
+    async def _data(self, project: str) -> DataFacts:
+        known = await self.store.list_freight(project)
+        statuses: dict[str, FreightStatus] = {freight.name: status for freight, status in known}
+        return DataFacts(
+            secrets=_SecretsOf(self.secrets, project),
+            shared_secrets=_SecretsOf(self.secrets, _SHARED),
+            config_maps=_ConfigMapsOf(self.secrets, project),
+            shared_config_maps=_ConfigMapsOf(self.secrets, _SHARED),
+            freight=statuses,
+            stage_metadata=await self._metadata(project),
+        )
 
     async def _metadata(self, project: str) -> Mapping[str, Mapping[str, Value]]:
         names = [stage.metadata.name for stage in self.configuration.stages_in_order(project)]

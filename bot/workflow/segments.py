@@ -7,11 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 
-from bot.domain.availability import enter_stage, leave_stage, verify_in_stage
-from bot.domain.freight import FreightStatus
-from bot.domain.history import next_collection, record_collection
 from bot.domain.model import Stage
 from bot.domain.planning import Snapshot, describe_revert, is_no_op
 from bot.domain.promotion import Promotion, PromotionId, State, Stop
@@ -25,13 +21,13 @@ from bot.ports import (
     Git,
     GitHub,
     Look,
-    StageRecord,
     Store,
     TerminalError,
     TransientError,
 )
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_refused_check
+from bot.workflow.arrival import Arrival
 from bot.workflow.branches import find_base, find_branch, find_superseded
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Evaluator
@@ -64,6 +60,7 @@ class Worker:
     clock: Clock
     configuration: Configuration
     evaluator: Callable[[Promotion], Awaitable[Evaluator]]
+    arrival: Arrival
 
     async def run(self, promotion_id: PromotionId, segment: int) -> None:
         """Do one segment; a segment that is no longer the row's does nothing."""
@@ -116,6 +113,10 @@ class Worker:
         await self._event(after, after.state.value.lower(), after.reason)
         # At once even where the work waits: that look shows people what it waits for, and asks for the next one.
         await self.store.request_looks([Look("stage", f"{after.project}/{after.stage}", "a segment ended")])
+        if after.state.ended:
+            # What is measured in the Stage waited for this.
+            look = Look("verification", f"{after.project}/{after.stage}", "a promotion ended")
+            await self.store.request_looks([look])
         if after.state is State.SUCCEEDED:
             stages = self.configuration.stages_in_order(after.project)
             await self.store.request_looks(
@@ -259,7 +260,7 @@ class Worker:
         marker = self.reporter.trailer(self.reporter.marker(promotion))
         task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, marker)
         outcome = await self._walk(task)
-        return await self._concluded(promotion, preview, outcome)
+        return await self._concluded(promotion, stage, preview, outcome)
 
     async def _walk(self, task: Task) -> Finished | Waiting | Stopped:
         """Walk, and stay with a step that will be done soon."""
@@ -317,7 +318,11 @@ class Worker:
         return replace(ended, reason=describe_revert(promotion, lost))
 
     async def _concluded(
-        self, promotion: Promotion, preview: Preview, outcome: Finished | Waiting | Stopped
+        self,
+        promotion: Promotion,
+        stage: Stage | None,
+        preview: Preview,
+        outcome: Finished | Waiting | Stopped,
     ) -> Promotion:
         now = self.clock.now()
         match outcome:
@@ -326,7 +331,7 @@ class Worker:
             case Stopped(stop=stop):
                 return replace(promotion, state=State.STOPPED, stop=stop, reason=stop.reason)
             case Finished(state=State.SUCCEEDED):
-                await self._arrive(promotion)
+                await self.arrival.note(promotion, stage)
                 await self._clean(promotion)
                 done = replace(promotion, state=State.SUCCEEDED, blocked=False, finished_at=now)
                 return replace(
@@ -336,29 +341,6 @@ class Worker:
                 )
             case Finished(state=state, reason=reason):
                 return replace(promotion, state=state, reason=reason, blocked=True, finished_at=now)
-
-    async def _arrive(self, promotion: Promotion) -> None:
-        """The Stage has the Freight now, and it is verified there; done twice it is done once."""
-        project, stage, now = promotion.project, promotion.stage, self.clock.now()
-        record = await self.store.get_stage(project, stage)
-        freight = promotion.freight
-        present = record.history[0].items.get(freight.origin) if record.history else None
-        if present is not None and present != freight.name:
-            await self.store.change_freight_status(
-                project, present, partial(leave_stage, stage=stage, at=now)
-            )
-
-        def verified(status: FreightStatus) -> FreightStatus:
-            return verify_in_stage(enter_stage(status, stage, now), stage, now)
-
-        await self.store.change_freight_status(project, freight.name, verified)
-        if present != freight.name:
-
-            def arrived(record: StageRecord) -> StageRecord:
-                collection = next_collection(record.history, freight.origin, freight.name)
-                return replace(record, history=record_collection(record.history, collection), since=now)
-
-            await self.store.change_stage(project, stage, arrived)
 
     async def _clean(self, promotion: Promotion) -> None:
         await self.store.drop_bundles(promotion.id)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from bot.domain.analysis import AnalysisRun
 from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
 from bot.domain.auto_promotion import StageProgress, is_auto_promotion_enabled, plan_auto_promotions
 from bot.domain.availability import (
@@ -28,6 +29,13 @@ from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
 from bot.workflow.configuration import Configuration
 from bot.workflow.merges import find_lost_change
+from bot.workflow.proofs import (
+    explain_verifications,
+    present_runs,
+    upstream_of,
+    verification_gates,
+    verifying,
+)
 
 _RETRY_PREVIEW = timedelta(seconds=30)
 _WAITING = (State.HELD, State.STOPPED, State.FULFILLING)
@@ -50,7 +58,9 @@ class Gatherer:
         promotion = await self.store.find_current_promotion(project, name)
         recent = await self.store.list_promotions(project, name)
         last = next((p for p in recent if p.state.ended), None)
-        candidate, why, at = await self._candidate(stage, record, promotion, recent)
+        runs = present_runs(await self.store.list_newest_runs(project), await self.store.list_stages(project))
+        found = await self._candidate(stage, record, promotion, recent)
+        candidate, why, at = explain_verifications(stage, runs, found)
         seen = Snapshot(
             now=self.clock.now(),
             project=project,
@@ -63,6 +73,7 @@ class Gatherer:
             candidate_at=at,
             frozen=record.frozen,
             problem=self.configuration.problem_of(project, name),
+            verifying=verifying(runs.get(name)),
         )
         return seen if promotion is None else await self._with_review(seen, promotion)
 
@@ -80,7 +91,8 @@ class Gatherer:
         tally = await self.tally(seen.policy, promotion, preview, pull)
         # And this last: a freeze or hold that was there before the merge is then never missed after it.
         record = await self.store.get_stage(promotion.project, promotion.stage)
-        gates = (*self._windows(seen, promotion), *_gates(promotion, preview, tally, pull, record))
+        first = (*self._windows(seen, promotion), *await self._verified(seen, promotion))
+        gates = (*first, *_gates(promotion, preview, tally, pull, record))
         method = merge_method(seen.policy, preview)
         return replace(
             seen,
@@ -106,6 +118,19 @@ class Gatherer:
         return (
             Gate("window", state.is_open, state.reason or "promotions are allowed now", state.changes_at),
         )
+
+    async def _runs(self, stage: Stage) -> Mapping[str, AnalysisRun]:
+        """The verification of what the Stage has now, and of what those have that it takes Freight from."""
+        project, found = stage.metadata.namespace, dict[str, AnalysisRun]()
+        for name in (stage.metadata.name, *upstream_of(stage)):
+            runs = await self.store.list_runs(project, name, limit=1)
+            found |= present_runs(runs, [await self.store.get_stage(project, name)] if runs else [])
+        return found
+
+    async def _verified(self, seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
+        runs = await self._runs(seen.stage)
+        known = await self.store.get_freight(promotion.project, promotion.freight.name) if runs else None
+        return verification_gates(seen, promotion, runs, known[1]) if known is not None else ()
 
     async def find_pull(self, promotion: Promotion) -> PullRequest | None:
         """The pull request of a Promotion as it is now, None if it has none."""

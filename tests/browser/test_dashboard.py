@@ -64,6 +64,8 @@ async def sign_in(page: Page, site: Site, path: str) -> None:
     await page.goto(f"{site.url}{path}")
     await page.get_by_role("button", name="Authorize as rafael").click()
     await expect(page).to_have_url(f"{site.url}{path}")
+    # The address is there before the style sheet is.
+    await page.wait_for_load_state("load")
 
 
 async def test_an_open_page_shows_how_a_promotion_goes_on(site: Site, page: Page) -> None:
@@ -98,6 +100,7 @@ async def test_pages_fit_a_phone(site: Site, page: Page) -> None:
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
     await page.get_by_role("link", name="Lockstep").click()
     await expect(page.get_by_role("article", name="staging")).to_contain_text("being carried out")
+    await page.wait_for_load_state("load")
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

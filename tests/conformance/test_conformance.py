@@ -23,6 +23,7 @@ from tests.conformance import (
     adapter_expressions,
     adapter_pipeline,
     adapter_selection,
+    adapter_webhooks,
 )
 
 ADAPTERS: list[ModuleType] = [
@@ -31,6 +32,7 @@ ADAPTERS: list[ModuleType] = [
     adapter_expressions,
     adapter_pipeline,
     adapter_selection,
+    adapter_webhooks,
 ]
 
 Case = dict[str, Json]

@@ -1,7 +1,7 @@
 """kill -9 at every write of the journal, then a restart: each effect has happened once.
 
-One Stage is promoted from a snapshot in which it runs the first release. Two roads work side by side, each on ports of
-its own, since addresses stand in the files of the repository.
+One Stage is promoted from a snapshot in which it runs the first release. Several roads work side by side, since a road
+waits more than it works, each on ports of its own, since addresses stand in the files of the repository.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.crash
 
 KILLER = (sys.executable, "-m", "tests.crash.killer")
 SEED = 20_260_101
+LANES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,18 @@ class Effects:
     outcome_comments: int
     merges: int
     release_commits: int
-    applies: int
+    changes: int
+    """Of the resource that changed most often."""
     syncs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What there was before the release: the tip of main, pull requests of the Stage, versions of its state."""
+
+    tip: str
+    pulls: int
+    versions: int
 
 
 ONCE = Effects(1, 1, 1, 1, 1, 1, 1)
@@ -57,6 +68,7 @@ async def make_snapshot(directory: Path) -> None:
     async with open_road(directory, Seed(review="autoMerge: true\n")) as road:
         await road.start_bot()
         await road.wait_for_success()
+        road.forget_terraform()
 
 
 async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) -> list[str]:
@@ -64,8 +76,7 @@ async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) 
     shutil.rmtree(directory, ignore_errors=True)
     copy_road(snapshot, directory)
     async with open_road(directory, None) as road:
-        before = await road.tip()
-        pulls = len(await road.pulls())
+        before = Before(await road.tip(), len(await road.pulls()), road.versions())
         plain = road.bot.command
         road.bot.command = KILLER
         log = directory / "kills.log"
@@ -75,8 +86,8 @@ async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) 
         road.bot.command = plain
         await road.bot.stop()
         await road.start_bot()
-        await finish(road)
-        return await wrong(road, before, pulls)
+        asked = await finish(road)
+        return await wrong(road, before, asked=asked)
 
 
 async def wait_for_the_end(road: Road) -> None:
@@ -100,9 +111,11 @@ async def successes(road: Road) -> int:
         return 0
 
 
-async def finish(road: Road) -> None:
-    """Wait until dev runs the release; an apply whose end nobody saw is looked at by a person, who says /retry."""
+async def finish(road: Road) -> bool:
+    """Wait until dev runs the release; an apply whose end nobody saw is looked at by a person, who says /retry.
 
+    The answer is whether somebody had to.
+    """
     asked = False
 
     async def arrived() -> bool:
@@ -118,24 +131,28 @@ async def finish(road: Road) -> None:
 
     await road.until("the release in dev", arrived)
     await road.wait_until_quiet()
+    return asked
 
 
-async def wrong(road: Road, before: str, pulls: int) -> list[str]:
+async def wrong(road: Road, before: Before, *, asked: bool) -> list[str]:
     """What has not happened exactly once, and what must never happen."""
     all_pulls = await road.pulls()
     number = all_pulls[-1].number
-    commits = await road.commits_since(before)
+    commits = await road.commits_since(before.tip)
     releases = [commit for commit in commits if len(commit.parents) == 1]
     found = Effects(
-        pulls=len(all_pulls) - pulls,
+        pulls=len(all_pulls) - before.pulls,
         plan_comments=len(road.comments(number, "plan")),
         outcome_comments=len(road.comments(number, "outcome")),
         merges=len([commit for commit in commits if len(commit.parents) == 2]),
         release_commits=len(releases),
-        applies=road.applies(),
+        changes=road.most_changes(since=before.versions),
         syncs=1 if road.operation().get("phase") == "Succeeded" else 0,
     )
     problems = [] if found == ONCE else [f"{found}"]
+    # A kill in the middle of an apply interrupts it; then the rest is a second one, after a person's word.
+    if road.applies() > (2 if asked else 1):
+        problems.append(f"{road.applies()} applies")
     problems += [f"leak: {leak}" for leak in await road.leaks()]
     return problems
 
@@ -169,13 +186,13 @@ async def run_lane(snapshot: Path, directory: Path, points: list[Point]) -> list
 
 
 async def test_a_kill_at_every_journal_write_changes_nothing(tmp_path: Path) -> None:
-    snapshots = [tmp_path / "snapshot-0", tmp_path / "snapshot-1"]
+    snapshots = [tmp_path / f"snapshot-{lane}" for lane in range(LANES)]
     await asyncio.gather(*(make_snapshot(snapshot) for snapshot in snapshots))
     writes = await list_writes(snapshots[0], tmp_path / "road-0")
     assert len(writes) > 20, "the journal is not seen by the killer"
     points = choose_points(writes)
     lanes = await asyncio.gather(
-        *(run_lane(snapshots[lane], tmp_path / f"road-{lane}", points[lane::2]) for lane in (0, 1))
+        *(run_lane(snapshots[lane], tmp_path / f"road-{lane}", points[lane::LANES]) for lane in range(LANES))
     )
     problems = [problem for lane in lanes for problem in lane]
     assert not problems, "\n".join(problems)

@@ -20,10 +20,12 @@ KILLS = 5
 STAGES = (("dev", ""), ("staging", "dev"), ("prod", "staging"))
 
 
-async def review_for_ever(road: Road) -> None:
-    """Approve and merge whatever is open, and say /retry where the end of an apply was not seen."""
+async def review_for_ever(road: Road, retried: set[int]) -> None:
+    """Approve and merge whatever is open, and say /retry where the end of an apply was not seen.
+
+    `retried` takes the numbers of the pull requests where that was said.
+    """
     approved: set[tuple[int, str]] = set()
-    retried: set[int] = set()
     while True:
         for stage, _ in STAGES:
             for pull in await road.pulls(stage):
@@ -68,7 +70,8 @@ async def test_five_kills_on_the_way_to_prod_change_nothing(tmp_path: Path) -> N
     async with open_road(tmp_path / "road", Seed(stages=STAGES)) as road:
         before = await road.tip()
         await road.start_bot()
-        reviewer = asyncio.create_task(review_for_ever(road))
+        retried: set[int] = set()
+        reviewer = asyncio.create_task(review_for_ever(road, retried))
         try:
             for _ in range(KILLS):
                 await kill_and_start(road, moments)
@@ -85,5 +88,6 @@ async def test_five_kills_on_the_way_to_prod_change_nothing(tmp_path: Path) -> N
             (pull,) = await road.pulls(stage)
             assert len(road.comments(pull.number, "plan")) == 1
             assert len(road.comments(pull.number, "outcome")) == 1
-            assert road.applies(stage) == 1
+            assert road.most_changes(stage) == 1
+            assert road.applies(stage) <= (2 if pull.number in retried else 1)
         assert await road.leaks() == []

@@ -16,6 +16,7 @@ from bot.domain.availability import (
     is_freight_available,
     leave_stage,
     longest_soak,
+    revoke_in_stage,
     verify_in_stage,
 )
 from bot.domain.freight import FreightOrigin, FreightStatus
@@ -89,11 +90,25 @@ def test_bookkeeping_of_a_stay() -> None:
     status = enter_stage(status, "dev", hours(1))
     assert longest_soak(status, "dev", NOW) == 0
     status = verify_in_stage(status, "dev", hours(3))
+    # As in Kargo, the two hours before it was proven are a part of the stay.
     assert longest_soak(status, "dev", NOW) == 5 * 3600
     left = leave_stage(status, "dev", NOW)
     assert left.currently_in == {}
     assert left.verified_in["dev"].longest_soak == 5 * 3600
     assert leave_stage(left, "dev", NOW) == left
+
+
+def test_freight_that_comes_back_soaks_from_its_return() -> None:
+    status = verify_in_stage(enter_stage(FreightStatus(), "dev", hours(9)), "dev", hours(8))
+    status = enter_stage(leave_stage(status, "dev", hours(7)), "dev", hours(2))
+    assert longest_soak(status, "dev", NOW) == 2 * 3600
+
+
+def test_freight_that_failed_is_proven_nowhere_but_elsewhere() -> None:
+    status = verify_in_stage(verify_in_stage(FreightStatus(), "dev", hours(5)), "qa", hours(4))
+    revoked = revoke_in_stage(status, "dev")
+    assert list(revoked.verified_in) == ["qa"]
+    assert revoke_in_stage(revoked, "dev") == revoked
 
 
 def test_the_first_verification_and_approval_are_kept() -> None:

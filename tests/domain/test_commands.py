@@ -26,6 +26,7 @@ from bot.domain.commands import (
     Rollback,
     Status,
     Unfreeze,
+    Verify,
     parse_command,
 )
 
@@ -55,6 +56,8 @@ FREIGHT = "f5f87aa23c9e97f43eb83dd63768ee41f5ba3766"
         ("/resume", Resume()),
         ("/rollback prod", Rollback("prod")),
         ("/rollback shop/prod lucky-lynx", Rollback("prod", "shop", "lucky-lynx")),
+        ("/verify prod", Verify("prod")),
+        ("/verify shop/prod abort", Verify("prod", "shop", abort=True)),
         ("/cancel", Cancel()),
         ("/freeze incident 42", Freeze("incident 42")),
         ("/unfreeze", Unfreeze()),
@@ -128,6 +131,7 @@ def test_it_is_no_command(body: str) -> None:
         ("/approve", "by a review"),
         ("/approve lucky-lynx", "an argument is missing"),
         ("/rollback", "an argument is missing"),
+        ("/verify prod again", "after the Stage there may only be the word abort"),
         ("/retry now", "no arguments"),
     ],
 )

@@ -55,6 +55,11 @@ def waiting_preview() -> object:
             b.snapshot(candidate=b.freight(), problem="x.yaml:3: bad"), Wait, id="its configuration is wrong"
         ),
         pytest.param(
+            b.snapshot(candidate=b.freight(), verifying="waits for verification: 2 of 5 measurements"),
+            Wait,
+            id="what it has is being verified",
+        ),
+        pytest.param(
             b.snapshot(candidate=b.freight(), last=b.promotion(state=State.FAILED, blocked=True)),
             Wait,
             id="the last promotion failed after its merge",

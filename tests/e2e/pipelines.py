@@ -165,7 +165,7 @@ spec:
 
 def policy(spec: str = "") -> str:
     """A ReviewPolicy for every Stage: one approval by a person, and a short settle time, unless `spec` says more."""
-    text = "stageSelector:\n  name: regex:^.*$\nargocd:\n  settle: 1s\n" + spec
+    text = "stageSelector:\n  name: regex:^.*$\nargocd:\n  settle: 0.3s\n" + spec
     return f"""\
 apiVersion: lockstep.dev/v1alpha1
 kind: ReviewPolicy

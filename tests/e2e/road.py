@@ -9,9 +9,11 @@ import re
 import secrets
 import shutil
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -384,6 +386,18 @@ class Road:
             wrote = wrote or (request.method == "POST" and request.status == 200)
         return runs + wrote
 
+    def versions(self, stage: str = "dev") -> int:
+        """How often a Stage's Terraform state was written."""
+        return len(self.sandbox.cloud.versions(f"acme/{stage}"))
+
+    def most_changes(self, stage: str = "dev", *, since: int = 0) -> int:
+        """How often one resource changed at most in a Stage's state, after its first `since` versions."""
+        versions = [_instances(version) for version in self.sandbox.cloud.versions(f"acme/{stage}")]
+        changes: Counter[str] = Counter()
+        for before, after in pairwise([versions[since - 1] if since else {}, *versions[since:]]):
+            changes.update(name for name in before | after if before.get(name) != after.get(name))
+        return max(changes.values(), default=0)
+
     def forget_terraform(self) -> None:
         """Count Terraform's requests anew."""
         self.sandbox.cloud.clear_log()
@@ -505,6 +519,15 @@ def free_ports(count: int) -> list[int]:
             if port not in found and probe.connect_ex(("127.0.0.1", port)) != 0:
                 found.append(port)
     return found
+
+
+def _instances(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The managed resources of a Terraform state with all that is known of them, by address."""
+    return {
+        f"{resource['type']}.{resource['name']}": resource["instances"]
+        for resource in state.get("resources", [])
+        if resource["mode"] == "managed"
+    }
 
 
 def copy_road(source: Path, target: Path) -> None:

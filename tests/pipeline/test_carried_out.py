@@ -15,6 +15,7 @@ from bot.domain.model import (
     ImageSubscription,
     Metadata,
     ProjectConfig,
+    PromotionPolicy,
     PromotionTask,
     PromotionTemplate,
     Selector,
@@ -22,7 +23,6 @@ from bot.domain.model import (
     Stage,
     Step,
     TaskReference,
-    Verification,
     Warehouse,
     WebhookReceiver,
 )
@@ -51,11 +51,6 @@ def test_a_pipeline_of_images_is_carried_out() -> None:
 @pytest.mark.parametrize(
     ("pipeline", "says"),
     [
-        pytest.param(
-            replace(GOOD, stages={("shop", "dev"): replace(DEV, verification=Verification())}),
-            "verification",
-            id="an analysis",
-        ),
         pytest.param(
             replace(
                 GOOD,
@@ -171,7 +166,11 @@ def test_such_an_error_is_found_wherever_the_steps_stand() -> None:
 
 
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:
-    config = ProjectConfig(Metadata("shop", "shop"), webhook_receivers=(WebhookReceiver("r", "github", "s"),))
+    policy = PromotionPolicy(Selector(name="dev"), auto_rollback=True)
+    receivers = (WebhookReceiver("r", "github", "s"),)
+    config = ProjectConfig(
+        Metadata("shop", "shop"), promotion_policies=(policy,), webhook_receivers=receivers
+    )
     (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
     assert problem.severity is Severity.WARNING
-    assert problem.stage == ""
+    assert (problem.stage, problem.key) == ("", "spec.promotionPolicies")

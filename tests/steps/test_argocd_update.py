@@ -130,11 +130,12 @@ async def test_a_newer_commit_that_leaves_our_paths_counts(
 async def test_a_newer_commit_with_other_values_does_not(
     bench: Bench, step: ArgoCDUpdate, repository: Path
 ) -> None:
+    bench.policy = replace(bench.policy, argocd_timeout=60.0)
     commit = await push(bench)
     bench.argocd.head = commit_files(repository, "main", {"env/dev/values.yaml": "image: {tag: 9}\n"})
     result = await settle(bench, step, sync(bench, desiredRevision=commit), passes=500)
     assert result.status is StepStatus.FAILED
-    assert "not done within 900 s" in result.message
+    assert "not done within 60 s" in result.message
     assert "still sees revision" in result.message
 
 

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from bot.domain.analysis import AnalysisRun, Measurement, Metric, Phase, PrometheusQuery, begin, record
 from bot.domain.files import CommitId
 from bot.domain.promotion import PromotionId, State, StepStatus
 from bot.domain.review import Problem
@@ -329,3 +330,25 @@ async def test_style_and_script_are_ours_and_nothing_else_is_served(browser: htt
     assert script.headers["x-content-type-options"] == "nosniff"
     for path in ("/static/../dashboard.py", "/static/%2e%2e%2fdashboard.py", "/static/base.html"):
         assert (await browser.get(path)).status_code == 404
+
+
+async def test_a_verification_is_shown_with_its_measurements_and_its_texts_do_nothing(
+    site: Site, browser: httpx.AsyncClient
+) -> None:
+    made = await site.put(views.promotion(state=State.SUCCEEDED, finished_at=views.NOW), views.preview())
+    metric = Metric(
+        "error <b>rate</b>", PrometheusQuery("https://p.example", "sum(errors)"), success="result[0] < 1"
+    )
+    run = AnalysisRun(
+        "staging.1", "acme", "staging", "", (made.freight.name,), made.id, views.NOW, metrics=(metric,)
+    )
+    taken = Measurement(Phase.FAILED, views.NOW, views.NOW, "[7]", "<script>alert(1)</script>")
+    await site.store.add_run(record(begin(run, views.NOW), [(metric, taken)]))
+    await site.sign_in(browser, "uma", PAGE)
+    text = (await browser.get(PAGE)).text
+    assert 'aria-label="Verification"' in text
+    assert "verification failed" in text
+    assert "sum(errors)" in text
+    assert "<code>[7]</code>" in text
+    assert "error &lt;b&gt;rate&lt;/b&gt;" in text
+    assert "<script>alert" not in text

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from bot.domain.analysis import AnalysisRun, Measurement, Metric, Phase, WebQuery, begin, record
 from bot.domain.availability import KnownFreight, index_freight, verify_in_stage
 from bot.domain.freight import FreightStatus
 from bot.domain.history import FreightCollection
@@ -27,6 +28,7 @@ from bot.ports import Event, PromotionLine, StageRecord
 from bot.ports.store import FreightLine
 from bot.web.overview import ProjectFacts, StageCard, show_project
 from bot.web.promotion_page import Links, PromotionFacts, PromotionPage, show_promotion
+from bot.workflow.proofs import present_runs
 from tests.reports import views
 
 ALL = frozenset({"dev", "staging", "prod"})
@@ -138,7 +140,8 @@ def test_why_a_stage_waits(changes: dict[str, object], said: str) -> None:
 
 def test_soak_time_tells_when_it_is_over() -> None:
     stages = (stage("dev"), stage("staging", "dev", soak=3600.0))
-    status = replace(PROVEN.status, currently_in={"dev": views.NOW - timedelta(minutes=20)})
+    proven = verify_in_stage(FreightStatus(), "dev", views.NOW - timedelta(minutes=20))
+    status = replace(proven, currently_in={"dev": views.NOW - timedelta(minutes=30)})
     found = card(facts(KnownFreight(views.NEW, status), stages=stages), "staging")
     assert found.until == views.NOW + timedelta(minutes=40)
 
@@ -215,3 +218,65 @@ def test_the_patch_shows_what_is_not_known_yet_by_its_name() -> None:
 def test_a_stop_lists_what_differs() -> None:
     stop = Stop("the plan changed", "d2", ("aws_db.main: update becomes replace",))
     assert page(promotion=views.promotion(state=State.STOPPED, stop=stop)).difference == stop.details
+
+
+# -- verification ----------------------------------------------------------------------------------------------
+
+
+def verification(letter: Phase, *, settled: bool = False) -> AnalysisRun:
+    metric = Metric("ok", WebQuery("https://user:pass@probe.example/ok"), 60.0, count=5, success="result.ok")
+    run = AnalysisRun(
+        "dev.1", "acme", "dev", "", (views.NEW.name,), "dev.1", views.NOW, actor="olivia", metrics=(metric,)
+    )
+    run = begin(replace(run, labels={"team": "web"}), views.NOW)
+    taken = Measurement(letter, views.NOW, views.NOW, '{"ok": 1}', "the answer was no")
+    return replace(record(run, [(metric, taken)]), settled=settled)
+
+
+def with_freight(run: AnalysisRun) -> ProjectFacts:
+    """dev has the Freight that the run measures; nothing is verified there yet."""
+    collection = FreightCollection({views.ORIGIN: views.NEW.name})
+    record_ = StageRecord("acme", "dev", history=(collection,), since=views.NOW)
+    has = replace(run, collection=collection.id)
+    return facts(KnownFreight(views.NEW), records={"dev": record_}, runs=present_runs([has], [record_]))
+
+
+def test_a_stage_shows_how_far_its_verification_is_and_the_next_one_waits_for_it() -> None:
+    made = with_freight(verification(Phase.SUCCESSFUL))
+    dev, staging = card(made, "dev"), card(made, "staging")
+    assert (dev.tone, dev.state) == ("busy", "being verified")
+    said = f"1 of 5 measurements, next at {views.NOW + timedelta(seconds=60):%Y-%m-%d %H:%M:%S} UTC"
+    assert dev.verification == dev.waits == f"waits for verification: {said}"
+    assert staging.waits == f"waits for verification in dev: {said}"
+    assert card(made, "prod").waits.startswith("no Freight")
+    assert show_project(made, ALL).busy
+
+
+def test_a_failed_verification_is_told_in_its_stage_and_only_its_end_elsewhere() -> None:
+    made = with_freight(verification(Phase.FAILED, settled=True))
+    dev, staging = card(made, "dev"), card(made, "staging")
+    assert (dev.tone, dev.state) == ("bad", "verification failed")
+    assert dev.verification.endswith("failed (1) > failureLimit (0): the answer was no")
+    assert staging.waits == "verification failed in dev"
+
+
+def test_a_verification_of_what_the_stage_no_longer_has_is_not_told() -> None:
+    made = with_freight(verification(Phase.FAILED, settled=True))
+    later = StageRecord("acme", "dev", history=(FreightCollection({views.ORIGIN: views.OLD.name}),))
+    made = replace(made, runs=present_runs(made.runs.values(), [later]))
+    assert card(made, "dev").verification == ""
+
+
+def test_a_promotion_shows_what_was_measured_after_it() -> None:
+    (part,) = page(verifications=(verification(Phase.FAILED),)).verifications
+    assert (part.tone, part.state, part.actor, part.labels) == (
+        "bad",
+        "verification failed",
+        "olivia",
+        ("team: web",),
+    )
+    (metric,) = part.metrics
+    assert (metric.counts, metric.state) == ("1 failed", "failed")
+    assert metric.asks == "GET https://<masked>@probe.example/ok"
+    (taken,) = metric.measurements
+    assert (taken.state, taken.value, taken.message) == ("failed", '{"ok": 1}', "the answer was no")

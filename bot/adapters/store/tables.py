@@ -94,6 +94,23 @@ Index(
 )
 Index("lockstep_promotions_by_pull", promotions.c.url, promotions.c.pull)
 
+analysis_runs = Table(
+    "lockstep_analysis_runs",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("project", String, nullable=False),
+    Column("stage", String, nullable=False),
+    Column("settled", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("document", Text, nullable=False),
+)
+Index(
+    "lockstep_analysis_runs_of_stage",
+    analysis_runs.c.project,
+    analysis_runs.c.stage,
+    analysis_runs.c.created_at,
+)
+
 previews = Table(
     "lockstep_previews",
     metadata,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
+from bot.domain.patterns import compile_name_pattern
 from bot.domain.problems import Severity
 from bot.domain.semver import parse_constraint
 from bot.domain.tasks import is_reserved_alias
@@ -23,6 +24,18 @@ from bot.pipeline.schema import Finding, listed, nearest, shown
 
 BUILT_IN_SUBSCRIPTIONS = ("image", "git", "chart")
 SPEC: Path = ("spec",)
+_OWNER_CLAIMS = (
+    "repository",
+    "repository_id",
+    "repository_owner",
+    "repository_owner_id",
+    "project_path",
+    "project_id",
+    "namespace_path",
+    "namespace_id",
+    "sub",
+)
+"""Claims of GitHub's and GitLab's tokens that say whose job it is."""
 
 
 # -- Stage, PromotionTask ------------------------------------------------------------------------------------------
@@ -218,6 +231,8 @@ def admit_cluster_config(spec: dict[str, Json]) -> Iterator[Finding]:
         yield from _generic_receiver(
             mapping_at(receiver, "generic"), (*SPEC, "webhookReceivers", index, "generic")
         )
+        if "ci" in receiver:
+            yield from _ci_receiver(mapping_at(receiver, "ci"), (*SPEC, "webhookReceivers", index, "ci"))
     for index, window in enumerate(mappings_at(spec, "promotionWindows")):
         for key in ("stageSelector", "projectSelector"):
             path: Path = (*SPEC, "promotionWindows", index, key)
@@ -233,6 +248,27 @@ def _generic_receiver(body: dict[str, Json], path: Path) -> Iterator[Finding]:
             if not any((text_at(target, "name"), *map(bool, labels.values()), indices)):
                 message = "give at least one of name, labelSelector and indexSelector"
                 yield Finding((*where, "targetSelectionCriteria", number), message)
+
+
+def _ci_receiver(body: dict[str, Json], path: Path) -> Iterator[Finding]:
+    """GitHub's issuer signs tokens for everybody, so a receiver has to say whose it takes."""
+    if "oidc" not in body:
+        if not text_at(mapping_at(body, "secretRef"), "name"):
+            yield Finding(path, "give secretRef (signed bodies), oidc (ID tokens) or both")
+        return
+    oidc = mapping_at(body, "oidc")
+    claims = mapping_at(oidc, "claims")
+    if not set(claims) & set(_OWNER_CLAIMS):
+        message = f"give at least one claim that says whose job it is: {', '.join(_OWNER_CLAIMS)}"
+        yield Finding((*path, "oidc", "claims"), message)
+    issuer = text_at(oidc, "issuer")
+    if issuer and not issuer.startswith("https://"):
+        yield Finding((*path, "oidc", "issuer"), "the issuer's keys must come by https")
+    for name, pattern in claims.items():
+        try:
+            compile_name_pattern(str(pattern))
+        except ValueError as error:
+            yield Finding((*path, "oidc", "claims", name), str(error))
 
 
 def _policies(policies: list[dict[str, Json]]) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ COMMANDS = (
     "plan",
     "apply",
     "retry",
+    "verify",
     "approve",
     "hold",
     "resume",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bot.domain.receiving import SECRET_KEYS
 from bot.pipeline.field_patterns import formed
 from bot.pipeline.schema import (
     JsonSchema,
@@ -229,21 +230,39 @@ WAREHOUSE = mapping(
 # -- Project and cluster configuration ---------------------------------------------------------------------------
 
 _SECRET = mapping({"name": text("The Secret's name.")})
-RECEIVER_VENDORS = (
-    "artifactory",
-    "azure",
-    "bitbucket",
-    "dockerhub",
-    "generic",
-    "gitea",
-    "github",
-    "gitlab",
-    "harbor",
-    "quay",
+RECEIVER_VENDORS = tuple(sorted(SECRET_KEYS))
+"""Kargo's kinds of receivers, and `ci`, `distribution`, `ecr`, `gar` and `nexus`, which are ours."""
+_OIDC = mapping(
+    {
+        "issuer": text("Who signs the tokens; default: GitHub Actions."),
+        "audience": text("What a token must be made for.", empty=False),
+        "claims": free_mapping(text("The claim's value, or glob:, regex: and a pattern.", empty=False)),
+    },
+    required=("audience", "claims"),
 )
 _VENDORS: Mapping[str, JsonSchema] = {
     **{vendor: mapping({"secretRef": _SECRET}, required=("secretRef",)) for vendor in RECEIVER_VENDORS},
     "artifactory": mapping({"secretRef": _SECRET, "virtualRepoName": text()}, required=("secretRef",)),
+    "ci": mapping({"secretRef": _SECRET, "oidc": _OIDC}),
+    "distribution": mapping(
+        {"secretRef": _SECRET, "registry": text("Its host for clients, if not the one that it sees itself.")},
+        required=("secretRef",),
+    ),
+    "gar": mapping(
+        {
+            "secretRef": _SECRET,
+            "audience": text("The audience of the push subscription's tokens.", empty=False),
+            "serviceAccount": text("The e-mail address of its service account.", empty=False),
+        },
+        required=("audience", "serviceAccount"),
+    ),
+    "nexus": mapping(
+        {
+            "secretRef": _SECRET,
+            "registry": text("Host, and path if any, that images are pulled from.", empty=False),
+        },
+        required=("secretRef", "registry"),
+    ),
     "generic": mapping(
         {
             "secretRef": _SECRET,

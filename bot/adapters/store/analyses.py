@@ -1,0 +1,84 @@
+"""Verifications: one row per run, its measurements in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from bot.adapters.store.database import Database, document, to_number
+from bot.adapters.store.tables import analysis_runs
+from bot.domain.analysis import AnalysisRun
+from bot.domain.codec import decode
+
+_KEPT = 20
+_NEWEST_FIRST = (analysis_runs.c.created_at.desc(), analysis_runs.c.id.desc())
+
+
+class Analyses:
+    """The part of the store that verifications rest on."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_run(self, run: AnalysisRun) -> bool:
+        def work(connection: Connection) -> None:
+            connection.execute(insert(analysis_runs).values(**_row(run)))
+            of_stage = and_(analysis_runs.c.project == run.project, analysis_runs.c.stage == run.stage)
+            old = select(analysis_runs.c.id).where(of_stage).order_by(*_NEWEST_FIRST).offset(_KEPT)
+            gone = connection.scalars(old).all()
+            connection.execute(
+                delete(analysis_runs).where(analysis_runs.c.id.in_(gone), analysis_runs.c.settled.is_(True))
+            )
+
+        try:
+            await self._database.run(work)
+        except IntegrityError:
+            return False
+        return True
+
+    async def save_run(self, run: AnalysisRun, *, expected: AnalysisRun) -> bool:
+        where = and_(analysis_runs.c.id == run.id, analysis_runs.c.document == document(expected))
+        change = update(analysis_runs).where(where).values(**_row(run))
+        return await self._database.run(lambda c: c.execute(change).rowcount) == 1
+
+    async def get_run(self, run: str) -> AnalysisRun | None:
+        found = await self._read(select(analysis_runs.c.document).where(analysis_runs.c.id == run))
+        return found[0] if found else None
+
+    async def list_runs(self, project: str, stage: str, *, limit: int = 20) -> Sequence[AnalysisRun]:
+        query = select(analysis_runs.c.document).where(
+            analysis_runs.c.project == project, analysis_runs.c.stage == stage
+        )
+        return await self._read(query.order_by(*_NEWEST_FIRST).limit(limit))
+
+    async def list_newest_runs(self, project: str) -> Sequence[AnalysisRun]:
+        place = (
+            func.row_number().over(partition_by=analysis_runs.c.stage, order_by=_NEWEST_FIRST).label("place")
+        )
+        # Ranked by id alone: the documents of older rows are not touched.
+        ranked = select(analysis_runs.c.id, place).where(analysis_runs.c.project == project).subquery()
+        query = select(analysis_runs.c.document).join(ranked, ranked.c.id == analysis_runs.c.id)
+        return await self._read(query.where(ranked.c.place == 1))
+
+    async def list_open_runs(self) -> Sequence[AnalysisRun]:
+        query = select(analysis_runs.c.document).where(analysis_runs.c.settled.is_(False))
+        return await self._read(query.order_by(*_NEWEST_FIRST))
+
+    async def _read(self, query: Select[Any]) -> list[AnalysisRun]:
+        texts = await self._database.run(lambda c: c.scalars(query).all())
+        return [decode(AnalysisRun, json.loads(text)) for text in texts]
+
+
+def _row(run: AnalysisRun) -> dict[str, object]:
+    return {
+        "id": run.id,
+        "project": run.project,
+        "stage": run.stage,
+        "settled": run.settled,
+        "created_at": to_number(run.created_at),
+        "document": document(run),
+    }

@@ -1,0 +1,102 @@
+"""What the page of a promotion shows of the verifications after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.domain.analysis import AnalysisRun, Metric, Phase, WebQuery, describe_run
+from bot.reports.masking import hide_secrets
+from bot.reports.wording import plural
+from bot.web.overview import phase_words
+
+_MEASURED = {
+    Phase.PENDING: ("", "not measured yet"),
+    Phase.RUNNING: ("busy", "measured"),
+    Phase.SUCCESSFUL: ("good", "successful"),
+    Phase.FAILED: ("bad", "failed"),
+    Phase.ERROR: ("bad", "error"),
+    Phase.INCONCLUSIVE: ("warn", "inconclusive"),
+    Phase.ABORTED: ("warn", "aborted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric: colour, state, how its measurements went, what it asks and the newest measurements, newest first."""
+
+    name: str
+    tone: str
+    state: str
+    counts: str
+    asks: str
+    conditions: tuple[str, ...]
+    measurements: tuple[MeasurementRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRow:
+    """One measurement."""
+
+    at: datetime
+    tone: str
+    state: str
+    value: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPart:
+    """One verification: colour, state and words, who asked for it again, the labels it carries, and its metrics."""
+
+    tone: str
+    state: str
+    words: str
+    actor: str
+    began: datetime
+    labels: tuple[str, ...]
+    metrics: tuple[MetricRow, ...]
+
+
+def show_verification(run: AnalysisRun) -> VerificationPart:
+    """One verification as the page shows it; what it asked for and got has no secrets in it."""
+    tone, state = phase_words(run.phase)
+    labels = {**run.labels, **run.annotations}
+    return VerificationPart(
+        tone=tone,
+        state=state,
+        words=describe_run(run),
+        actor=run.actor,
+        began=run.created_at,
+        labels=tuple(f"{name}: {value}" for name, value in labels.items()),
+        metrics=tuple(_metric(metric, run) for metric in run.metrics),
+    )
+
+
+def _metric(metric: Metric, run: AnalysisRun) -> MetricRow:
+    result = run.result(metric)
+    tone, state = _MEASURED[result.phase]
+    counts = [
+        plural(number, word, word)
+        for number, word in (
+            (result.successful, "successful"),
+            (result.failed, "failed"),
+            (result.inconclusive, "inconclusive"),
+            (result.errors, "error" if result.errors == 1 else "errors"),
+        )
+        if number
+    ]
+    query = metric.query
+    conditions = (("success", metric.success), ("failure", metric.failure))
+    return MetricRow(
+        name=metric.name + (" (dry run)" if metric.name in run.dry_run else ""),
+        tone=tone,
+        state=state,
+        counts=", ".join(counts),
+        asks=hide_secrets(f"{query.method} {query.url}" if isinstance(query, WebQuery) else query.query),
+        conditions=tuple(hide_secrets(f"{name}: {text}") for name, text in conditions if text),
+        measurements=tuple(
+            MeasurementRow(m.finished_at, *_MEASURED[m.phase], m.value, m.message)
+            for m in reversed(result.measurements)
+        ),
+    )
