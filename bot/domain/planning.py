@@ -83,10 +83,11 @@ class MakePreview:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge the pull request, with this head expected."""
+    """Merge the pull request, with this head expected, by a method of GitHub's."""
 
     head: CommitId
     reason: str
+    method: str = "merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +252,13 @@ def _plan_open(seen: Snapshot, pull: PullRequest, preview: Preview) -> Action:
     if closed:
         until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
         return Wait("; ".join(gate.reason for gate in closed), until=until)
-    if not seen.policy.auto_merge:
+    method = merge_method(seen.policy, preview)
+    if not method:
         return Wait("ready to merge: a person merges it", until=_expiry(seen, preview))
     if not seen.check_green:
         return Wait("the check turns green before the merge", until=seen.now + timedelta(seconds=1))
-    return Merge(pull.head, "the policy merges it: every gate is open")
+    who = "the policy" if seen.policy.auto_merge else "git-merge-pr"
+    return Merge(pull.head, f"{who} merges it: every gate is open", method)
 
 
 def _plan_merged(seen: Snapshot, merge: CommitId) -> Action:
@@ -347,6 +350,12 @@ def _is_due(at: datetime | None, now: datetime) -> bool:
 def describe_revert(promotion: Promotion, lost: str) -> str:
     """What is said of a merge that was undone before anything of it was applied."""
     return f"its merge was reverted ({lost}): nothing was applied, {promotion.freight.alias} is rejected here"
+
+
+def merge_method(policy: ReviewPolicy, preview: Preview | None) -> str:
+    """How the App merges the pull request once every gate is open, empty if it is left to a person."""
+    asked = preview.merge_method if preview is not None else ""
+    return asked or ("merge" if policy.auto_merge else "")
 
 
 def is_no_op(preview: Preview) -> bool:

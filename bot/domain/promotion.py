@@ -125,11 +125,23 @@ class Promotion:
     finished_at: datetime | None = None
     superseded_by: str = ""
     release_commit: CommitId | None = None
+    source: str = ""
+    """The head branch that the task itself names for its pull request, empty where Lockstep does."""
 
     @property
     def branch(self) -> str:
         """The head branch of its pull request."""
-        return f"lockstep/{self.project}/{self.stage}"
+        return self.source or f"lockstep/{self.project}/{self.stage}"
+
+    @property
+    def generated_branch(self) -> str:
+        """Kargo's name of the branch that `generateTargetBranch` of `git-push` asks for."""
+        return f"kargo/promotion/{self.id}"
+
+    @property
+    def owns_branch(self) -> bool:
+        """Whether the head branch is there for this Promotion alone; one that an author named may outlive it."""
+        return self.source in ("", self.generated_branch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ diff holds, *deferred* what is committed only after the cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +15,7 @@ from enum import StrEnum
 from bot.domain.files import Change, CommitId, Entry, TreeId
 from bot.domain.promotion import StepStatus, Target
 from bot.domain.terraform import Lock, Plan
+from bot.domain.urls import normalize_git_url
 from bot.domain.values import Json, Value
 
 
@@ -31,6 +32,10 @@ class StepClass(StrEnum):
     NOTE = "note"
     ACT = "act"
     REVIEW = "review"
+
+
+AWAITS_MERGE = frozenset({"git-wait-for-pr", "git-merge-pr"})
+"""Steps of a task's own that end with the merge of the pull request that it opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,40 @@ class PinRecord:
     pins: tuple[Pin, ...]
 
 
-Record = ApplyRecord | CommitRecord | PublishRecord | EffectRecord | GateRecord | FrozenRecord | PinRecord
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """The pull request that a task opens itself: from the branch that `checkout` is pushed to, to that it was made of.
+
+    `url` is the repository as the checkout names it; title and description may hold marks.
+    """
+
+    checkout: str
+    url: str
+    source: str
+    target: str
+    title: Value = None
+    description: Value = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRecord:
+    """A merge that the task asks for once every gate is open; `method` is GitHub's word for it."""
+
+    method: str
+
+
+Record = (
+    ApplyRecord
+    | CommitRecord
+    | PublishRecord
+    | EffectRecord
+    | GateRecord
+    | FrozenRecord
+    | PinRecord
+    | RequestRecord
+    | MergeRecord
+)
 
 
 class Presence(StrEnum):
@@ -283,6 +321,23 @@ class Preview:
     answers: Mapping[str, Json] = field(default_factory=dict)
     held: str = ""
     """Why the branch does not hold the prepared change (people's commits), empty if it does."""
+    source: str = ""
+    """The head branch that the task itself names for its pull request, empty where Lockstep does."""
+
+    @property
+    def checkouts(self) -> tuple[str, ...]:
+        """The checkouts of the target's branch, first that of the prepared change: a path in any is the same file."""
+        return checkouts_of(self.target, self.checkout, self.pins)
+
+    @property
+    def request(self) -> RequestRecord | None:
+        """What the task's own `git-open-pr` asks for, None if the pull request is not of its making."""
+        return find_request(self.steps) if self.source else None
+
+    @property
+    def merge_method(self) -> str:
+        """How the task itself wants its pull request merged, empty if it leaves the merge to others."""
+        return next((s.record.method for s in self.steps if isinstance(s.record, MergeRecord)), "")
 
     @property
     def applies(self) -> tuple[ApplyRecord, ...]:
@@ -304,3 +359,21 @@ class Preview:
         """The waits before the cut: they gate the merge."""
         before = self.steps[: self.split.cut]
         return tuple(s.record for s in before if isinstance(s.record, GateRecord))
+
+
+def checkouts_of(target: Target, checkout: str, pins: Iterable[Pin]) -> tuple[str, ...]:
+    """The checkouts that stand for a target's branch, `checkout` first."""
+    url = normalize_git_url(target.url)
+    others = (p.path for p in pins if p.branch == target.branch and normalize_git_url(p.url) == url)
+    return tuple(dict.fromkeys((checkout, *others)))
+
+
+def find_request(steps: Sequence[StepReport]) -> RequestRecord | None:
+    """What the task's own `git-open-pr` asks for, None if it has none or would find nothing to review."""
+    records = (step.record for step in steps if step.status is not StepStatus.SKIPPED)
+    return next((record for record in records if isinstance(record, RequestRecord)), None)
+
+
+def opens_nothing(steps: Iterable[StepReport]) -> bool:
+    """Whether the task's own `git-open-pr` found nothing to review: what waits for its pull request is skipped too."""
+    return any(step.kind == "git-open-pr" and step.status is StepStatus.SKIPPED for step in steps)

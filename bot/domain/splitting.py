@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from bot.domain.files import Change, File
 from bot.domain.promotion import StepStatus, Target
 from bot.domain.review import (
+    AWAITS_MERGE,
     ApplyKind,
     ApplyRecord,
     CommitRecord,
@@ -22,9 +23,12 @@ from bot.domain.review import (
     PreparedCommit,
     Presence,
     PublishRecord,
+    RequestRecord,
     Split,
     StepClass,
     StepReport,
+    checkouts_of,
+    find_request,
 )
 from bot.domain.values import Text, Unknown
 
@@ -34,18 +38,32 @@ _ADDRESSED = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The target of a pull request and the checkout of the work tree that stands for it."""
+    """The target of a pull request and the checkout of the work tree that stands for it.
+
+    `source` is the head branch where the task names it: the task is then *guarded*, and what it pushes there is what
+    the pull request holds. Else Lockstep names the branch, and the task is *wrapped*. `idle` is the branch that a task
+    names for a pull request that would hold nothing: its pushes there push nothing.
+    """
 
     target: Target
     checkout: str
+    source: str = ""
+    idle: str = ""
 
 
 def choose_place(steps: Sequence[StepReport], pins: Sequence[Pin], review_in: str) -> Place | None:
     """The repository and branch whose pull request reviews this task; None if the task names none.
 
-    `review_in` is the policy's answer, as `URL#BRANCH`. Else it is the first branch push whose checkout is edited
-    before the first apply or act, else the first branch push, else the checkout with the first Terraform directory.
+    A task that opens its pull request itself says so. `review_in` is the policy's answer, as `URL#BRANCH`. Else it is
+    the first branch push whose checkout is edited before the first apply or act, else the first branch push, else the
+    checkout with the first Terraform directory.
     """
+    asked = next((s.record for s in steps if isinstance(s.record, RequestRecord)), None)
+    if asked is not None:
+        target = Target(asked.url, asked.target)
+        if find_request(steps) is None:
+            return Place(target, asked.checkout, idle=asked.source)
+        return Place(target, asked.checkout, asked.source)
     by_place = {pin.path: pin for pin in pins}
     if review_in:
         url, _, branch = review_in.partition("#")
@@ -56,6 +74,9 @@ def choose_place(steps: Sequence[StepReport], pins: Sequence[Pin], review_in: st
         for s in steps
         if isinstance(s.record, PublishRecord) and s.record.branch and not s.record.generated
     ]
+    if any(s.kind == "git-open-pr" and s.presence is not Presence.SKIPPED for s in steps):
+        # It was not reached or refused: what was pushed so far is for its branch, and says nothing of the target.
+        pushes = []
     first_act = next(
         (s.index for s in steps if s.kind == "tf-apply" or s.step_class is StepClass.ACT), len(steps)
     )
@@ -94,11 +115,14 @@ def find_cut(steps: Sequence[StepReport], place: Place) -> int:
             return step.index
         if _is_cut(step, place, published=published):
             return step.index
-        published = published or (_goes_to(step, place) and _has_commits(step))
+        # What a guarded task pushes becomes public only by the merge that it waits for.
+        published = published or (not place.source and _goes_to(step, place) and _has_commits(step))
     return len(steps)
 
 
 def _is_cut(step: StepReport, place: Place, *, published: bool) -> bool:
+    if step.kind in AWAITS_MERGE:
+        return True
     if isinstance(step.record, ApplyRecord) and step.record.kind.is_barrier:
         return True
     if step.kind == "tf-apply" and step.status is StepStatus.FAILED:
@@ -106,7 +130,7 @@ def _is_cut(step: StepReport, place: Place, *, published: bool) -> bool:
     if step.step_class is StepClass.ACT:
         return True
     if step.step_class is StepClass.PUBLISH and not _goes_to(step, place):
-        return True
+        return not _is_idle(step, place)
     if published and step.step_class in _READS:
         return True
     if step.presence is Presence.CONDITIONAL:
@@ -115,13 +139,24 @@ def _is_cut(step: StepReport, place: Place, *, published: bool) -> bool:
 
 
 def _goes_to(step: StepReport, place: Place) -> bool:
+    """Whether a step pushes what the pull request is to hold."""
     record = step.record
-    return (
-        isinstance(record, PublishRecord)
-        and not record.generated
-        and not record.tag
-        and (record.url, record.branch) == (place.target.url, place.target.branch)
-    )
+    if not isinstance(record, PublishRecord) or record.tag or record.url != place.target.url:
+        return False
+    if place.source:
+        return record.branch == place.source
+    return not record.generated and record.branch == place.target.branch
+
+
+def _is_elsewhere(step: StepReport, place: Place) -> bool:
+    """Whether a step pushes neither to the pull request nor to its target."""
+    ours = _goes_to(step, place) or _goes_to(step, Place(place.target, place.checkout))
+    return not ours and not _is_idle(step, place)
+
+
+def _is_idle(step: StepReport, place: Place) -> bool:
+    record = step.record
+    return isinstance(record, PublishRecord) and bool(place.idle) and record.branch == place.idle
 
 
 def _has_commits(step: StepReport) -> bool:
@@ -132,7 +167,8 @@ def split_task(steps: Sequence[StepReport], pins: Sequence[Pin], place: Place, t
     """What is prepared, what is deferred, and what is for others; `title` is the message of the preparing commit."""
     cut = find_cut(steps, place)
     by_place = {pin.path: pin for pin in pins}
-    prepared = _published_before(steps, cut, place)
+    checkouts = checkouts_of(place.target, place.checkout, pins)
+    prepared = find_published(steps[:cut], place)
     state: dict[str, File | None] = {}
     for commit in prepared:
         state |= {change.path: change.after for change in commit.changes}
@@ -140,7 +176,7 @@ def split_task(steps: Sequence[StepReport], pins: Sequence[Pin], place: Place, t
     if inputs:
         prepared = [*prepared, PreparedCommit(title, tuple(inputs))]
         state |= {change.path: change.after for change in inputs}
-    final = _committed(steps, place.checkout, place.target)
+    final = _committed(steps, checkouts, place.target)
     deferred = [
         Change(path, state.get(path, change.before), change.after)
         for path, change in sorted(final.items())
@@ -151,16 +187,16 @@ def split_task(steps: Sequence[StepReport], pins: Sequence[Pin], place: Place, t
         prepared=tuple(prepared),
         deferred=Patch(place.target, tuple(deferred)),
         others=tuple(_other_patches(steps, place)),
-        scratch=tuple(_scratch(steps, by_place, final, state, place)),
+        scratch=tuple(_scratch(steps, by_place, [*final, *state], checkouts)),
         warnings=tuple(_warnings(steps, cut)),
     )
 
 
-def _published_before(steps: Sequence[StepReport], cut: int, place: Place) -> list[PreparedCommit]:
-    """The commits that the prepared zone itself pushes to the target, in order."""
+def find_published(steps: Sequence[StepReport], place: Place) -> list[PreparedCommit]:
+    """The commits that these steps themselves push to where the pull request takes them from, in order."""
     waiting: list[PreparedCommit] = []
     public: list[PreparedCommit] = []
-    for step in steps[:cut]:
+    for step in steps:
         if step.presence is not Presence.CERTAIN:
             continue
         if (
@@ -187,7 +223,8 @@ def _inputs_of_barriers(
     for barrier in steps[cut:]:
         if not isinstance(barrier.record, ApplyRecord) or not barrier.record.kind.is_barrier:
             continue
-        for step in steps[: barrier.index]:
+        # Behind a merge that the task itself waits for an edit is made, and shown, as what is committed later.
+        for step in steps[: cut if place.source else barrier.index]:
             if step.step_class is not StepClass.EDIT or step.tainted or step.presence is not Presence.CERTAIN:
                 continue
             for change in step.changes:
@@ -199,21 +236,21 @@ def _inputs_of_barriers(
     return [c for _, c in sorted(wanted.items()) if prepared.get(c.path, c.before) != c.after]
 
 
-def _committed(steps: Sequence[StepReport], checkout: str, target: Target) -> dict[str, Change]:
-    """Everything that the task commits in a checkout and pushes to a target, as one change a path."""
-    waiting: dict[str, Change] = {}
+def _committed(steps: Sequence[StepReport], checkouts: Sequence[str], target: Target) -> dict[str, Change]:
+    """Everything that the task commits in some checkouts and pushes to a target, as one change a path."""
+    waiting: dict[str, dict[str, Change]] = {checkout: {} for checkout in checkouts}
     public: dict[str, Change] = {}
     for step in steps:
         if step.presence is Presence.SKIPPED:
             continue
         record = step.record
-        if isinstance(record, CommitRecord) and record.checkout == checkout:
-            _accumulate(waiting, record.changes)
-        if isinstance(record, PublishRecord) and record.checkout == checkout and not record.generated:
+        if isinstance(record, CommitRecord) and record.checkout in waiting:
+            _accumulate(waiting[record.checkout], record.changes)
+        if isinstance(record, PublishRecord) and record.checkout in waiting and not record.generated:
             goes_there = (record.url, record.branch or f"tag {record.tag}") == (target.url, target.branch)
             if goes_there:
-                _accumulate(public, waiting.values())
-                waiting = {}
+                _accumulate(public, waiting[record.checkout].values())
+                waiting[record.checkout] = {}
     return public
 
 
@@ -227,11 +264,11 @@ def _other_patches(steps: Sequence[StepReport], place: Place) -> list[Patch]:
     targets = {
         (s.record.checkout, Target(s.record.url, s.record.branch or f"tag {s.record.tag}"))
         for s in steps
-        if isinstance(s.record, PublishRecord) and not _goes_to(s, place)
+        if isinstance(s.record, PublishRecord) and _is_elsewhere(s, place)
     }
     patches = []
     for checkout, target in sorted(targets, key=str):
-        changes = _committed(steps, checkout, target)
+        changes = _committed(steps, [checkout], target)
         patches.append(Patch(target, tuple(change for _, change in sorted(changes.items()))))
     return patches
 
@@ -239,18 +276,17 @@ def _other_patches(steps: Sequence[StepReport], place: Place) -> list[Patch]:
 def _scratch(
     steps: Sequence[StepReport],
     pins: Mapping[str, Pin],
-    final: Mapping[str, Change],
-    prepared: Mapping[str, File | None],
-    place: Place,
+    published: Sequence[str],
+    checkouts: Sequence[str],
 ) -> list[str]:
-    """Edited paths that no push publishes."""
-    public = {_join(place.checkout, path) for path in [*final, *prepared]}
+    """Edited paths that no push publishes; `published` are those that one does, inside the checkouts of the target."""
+    public = {_join(checkout, path) for checkout in checkouts for path in published}
     pushed = {s.record.checkout for s in steps if isinstance(s.record, PublishRecord)}
     loose = {
         change.path
         for step in steps
         for change in step.changes
-        if change.path not in public and place_of(change.path, pins) not in pushed - {place.checkout}
+        if change.path not in public and place_of(change.path, pins) not in pushed - set(checkouts)
     }
     return sorted(loose)
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 from bot.domain.plan_digest import storable
 from bot.domain.promotion import StepRun
-from bot.domain.review import ApplyRecord, CommitRecord, EffectRecord, Preview, Record, StepReport
+from bot.domain.review import (
+    ApplyRecord,
+    CommitRecord,
+    EffectRecord,
+    Preview,
+    Record,
+    RequestRecord,
+    StepReport,
+)
 from bot.domain.values import empty_secrets
 
 
@@ -41,5 +49,8 @@ def _record(record: Record) -> Record:
             return replace(record, message=empty_secrets(record.message))
         case EffectRecord():
             return replace(record, details=tuple((name, empty_secrets(v)) for name, v in record.details))
+        case RequestRecord():
+            title, description = empty_secrets(record.title), empty_secrets(record.description)
+            return replace(record, title=title, description=description)
         case _:
             return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -10,10 +10,14 @@ from bot.domain.model import GitSubscription, Stage, Step, Warehouse
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
+from bot.domain.review import AWAITS_MERGE
 from bot.domain.review_policy import ReviewPolicy
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_OWN_REVIEW = ("git-open-pr", "git-wait-for-pr", "git-merge-pr")
+_EFFECTS = frozenset(
+    {"argocd-update", "gha-dispatch-workflow", "git-tag", "jfrog-evidence", "oci-push", "tf-apply"}
+)
+"""Kinds that take effect whatever their config says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,10 @@ def find_not_carried_out(
 
 def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     yield from _of_warehouses(stage, pipeline.warehouses)
-    own = sorted({step.uses for step in _steps_of(stage, pipeline) if step.uses in _OWN_REVIEW})
-    if own:
-        yield _Finding(
-            "spec.promotionTemplate",
-            f"a task with its own {' and '.join(own)} is not guarded yet; leave such steps out, and Lockstep opens "
-            "the pull request by itself",
-        )
     policy = _policy_of(stage, pipeline)
+    unguarded = _why_unguarded([*_steps_of(stage, pipeline)], policy or ReviewPolicy())
+    if unguarded:
+        yield _Finding("spec.promotionTemplate", unguarded)
     if policy is not None:
         yield from _of_policy(policy)
 
@@ -85,6 +85,41 @@ def _of_channels(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
                 "spec.promotionTemplate.spec.steps",
                 f"send-message names the {kind} {name!r}, which does not exist",
             )
+
+
+def _why_unguarded(steps: Sequence[Step], policy: ReviewPolicy) -> str:
+    """Why a task with pull-request steps of its own cannot be guarded, as far as its text says; empty if it can."""
+    opens = [index for index, step in enumerate(steps) if step.uses == "git-open-pr"]
+    waits = [index for index, step in enumerate(steps) if step.uses in AWAITS_MERGE]
+    if not opens and not waits:
+        return ""
+    if len(opens) > 1:
+        return (
+            f"the task opens {len(opens)} pull requests, and a promotion has one; split it into Stages, or push "
+            "everything to one branch"
+        )
+    if not opens or (waits and waits[0] < opens[0]):
+        return (
+            f"{steps[waits[0]].uses} waits for a pull request that the task has not opened; only that of git-open-pr "
+            "before it is supported"
+        )
+    if not waits:
+        return (
+            "nothing waits for the pull request that the task opens; add git-wait-for-pr behind git-open-pr"
+        )
+    early = next((step.uses for step in steps[: waits[0]] if step.uses in _EFFECTS), "")
+    if early:
+        also = " (effectsBeforeReview is not carried out yet)" if policy.effects_before_review else ""
+        return (
+            f"{early} stands before {steps[waits[0]].uses}, so it would take effect before the review{also}; "
+            "move it behind it"
+        )
+    if policy.review == "None":
+        return (
+            f"the ReviewPolicy {policy.metadata.name} says review: None, but the task opens a pull request itself; "
+            "leave git-open-pr out, or say autoMerge: true"
+        )
+    return ""
 
 
 def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bot.domain.promotion import State
 from bot.domain.review import ApplyKind, ApplyRecord, Lane, Preview, Problem
+from bot.domain.values import show
 from bot.domain.view import PromotionView
 from bot.reports.committed import file_sections
-from bot.reports.fitting import COMMENT_LIMIT, Section, fit
+from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of
 from bot.reports.gates import all_missing, gates_table, is_gated, is_ready, reviews, who_counts
 from bot.reports.markdown import (
+    authored,
     bullets,
     caution,
     code,
@@ -31,14 +33,23 @@ from bot.reports.wording import (
 )
 
 _TITLE = 120
+_OWN_TITLE = 250
+"""Bytes of a title that the task itself gives; GitHub takes 256 characters."""
 _MOST_ROWS = 50
 _LEAST = 2_000
 """Bytes that the text keeps however large the machine block is."""
 
 
 def render_title(view: PromotionView) -> str:
-    """`acme/staging: otel-app 1.0.0 → 1.1.0, lambda-app 1.0.0 → 1.1.0 (solar-marmot)`, at most 120 characters."""
+    """`acme/staging: otel-app 1.0.0 → 1.1.0, lambda-app 1.0.0 → 1.1.0 (solar-marmot)`, at most 120 characters.
+
+    A task that opens its pull request itself gives it a title of its own.
+    """
     promotion = view.promotion
+    request = view.preview.request if view.preview is not None else None
+    own = title(str(show(request.title) or ""), _OWN_TITLE, inert=True) if request is not None else ""
+    if own:
+        return own
     lead = f"{promotion.project}/{promotion.stage}: {'roll back ' if promotion.rollback else ''}"
     alias = promotion.freight.alias or promotion.freight.name[:7]
     changes = [_in_title(c) for c in compare_versions(view.current, promotion.freight) if c.is_change]
@@ -81,7 +92,17 @@ def _sections(view: PromotionView) -> list[Section]:
         sections += [*_alarms(preview), _versions(view), _infra(preview), *file_sections(view, preview)]
         sections += [_on_merge(view), _on_failure(preview)]
     sections += [_gates(view), _stages(view)]
-    return [*sections, Section((_commands(view),) * 3 + ("",)), Section((_foot(view),))]
+    sections += [Section((_commands(view),) * 3 + ("",)), Section((_foot(view),))]
+    return [*sections, _from_task(preview)]
+
+
+def _from_task(preview: Preview | None) -> Section:
+    """What the task itself says of its pull request: last, so that nothing in it can hide what is said above."""
+    request = preview.request if preview is not None else None
+    text = authored(str(show(request.description) or "")).strip() if request is not None else ""
+    if not text:
+        return Section(("",))
+    return Section((*(f"---\n\n{head_of(text, limit)}" for limit in (40_000, 16_000, 4_000)), ""))
 
 
 # -- what goes where ---------------------------------------------------------------------------------------------

@@ -182,6 +182,11 @@ def title(text: str, limit: int = 250, *, inert: bool = False) -> str:
     return line.encode()[: limit - 3].decode("utf-8", "ignore").rstrip() + "…"
 
 
+def authored(text: str) -> str:
+    """Markdown of a pipeline's author, which stays Markdown: what it may hold of others mentions and closes nothing."""
+    return _TITLE_LIVE.sub(lambda match: match[0][:-1] + _INERT[match[0][-1]], clean(text))
+
+
 _TITLE_LIVE = re.compile(r"@(?=\w)|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
 _INERT = {"@": "＠", "#": "＃", "-": "‑"}
 """Characters that look alike and mean nothing to GitHub."""

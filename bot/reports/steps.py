@@ -31,8 +31,10 @@ _SILENT = (StepClass.PURE, StepClass.READ, StepClass.REVIEW)
 def inside(preview: Preview, path: str) -> str:
     """A path of the work tree as the repository names it."""
     bare = path.removeprefix("./")
-    place = preview.checkout.removeprefix("./")
-    return bare if place in ("", ".") else bare.removeprefix(f"{place}/")
+    places = [place.removeprefix("./") for place in preview.checkouts]
+    # In any of them the path is the same file; a checkout may lie inside another.
+    found = [place for place in places if place not in ("", ".") and bare.startswith(f"{place}/")]
+    return bare.removeprefix(f"{max(found, key=len)}/") if found else bare
 
 
 def merge_steps(view: PromotionView) -> list[str]:
@@ -96,7 +98,7 @@ def _apply(record: ApplyRecord, preview: Preview) -> str:
 def _commit(record: CommitRecord, preview: Preview) -> str:
     """What is committed behind the merge: the prepared files of the target are in the merge already."""
     deferred = {change.path for change in preview.split.deferred.changes}
-    paths = [c.path for c in record.changes if record.checkout != preview.checkout or c.path in deferred]
+    paths = [c.path for c in record.changes if record.checkout not in preview.checkouts or c.path in deferred]
     if not paths:
         return ""
     return f"commit {names(paths, 3)} as {code(first_line(record.message), 100)}"

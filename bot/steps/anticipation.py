@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.domain.review import ApplyRecord, Presence, PublishRecord, StepClass, StepReport
+from bot.domain.review import AWAITS_MERGE, ApplyRecord, Presence, PublishRecord, StepClass, StepReport
 from bot.steps.contract import StepContext
 
 _ADDRESSED = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
@@ -10,12 +10,21 @@ _ADDRESSED = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 
 def is_behind_cut(context: StepContext) -> bool:
     """Whether an earlier step of the walk may not be anticipated, so that what is asked now may get a wrong answer."""
-    return any(_cuts(report) for report in context.earlier)
+    steps = context.promotion.steps
+    opening = next((index for index, step in enumerate(steps) if step.uses == "git-open-pr"), -1)
+    # What is pushed before the task opens its pull request becomes public only by the merge.
+    return any(_cuts(report) for report in context.earlier if not _is_pushed_before(report, opening))
+
+
+def _is_pushed_before(report: StepReport, opening: int) -> bool:
+    return isinstance(report.record, PublishRecord) and report.index < opening
 
 
 def _cuts(report: StepReport) -> bool:
     if report.presence in (Presence.SKIPPED, Presence.ON_FAILURE):
         return False
+    if report.kind in AWAITS_MERGE:
+        return True
     if isinstance(report.record, ApplyRecord):
         return report.record.kind.is_barrier
     if isinstance(report.record, PublishRecord):

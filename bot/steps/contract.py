@@ -11,12 +11,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from bot.domain.files import CommitId
-from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop
+from bot.domain.files import CommitId, File
+from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop, Target
 from bot.domain.review import Pin, Problem, Record, StepClass, StepKind, StepReport
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Value
 from bot.steps.worktree import WorkTree
+
+
+@dataclass(frozen=True, slots=True)
+class MergedBranch:
+    """A branch as the merge of the promotion's pull request will leave it: what it is now, with these files changed."""
+
+    target: Target
+    commit: CommitId
+    files: Mapping[str, File | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,8 @@ class StepContext:
     the commit that `git-clone` must use there. `author` is the bot's name and e-mail for commits. `plan_environment`
     replaces the `env` of plans in a preview of code that nobody entitled has reviewed. `answer` is what a person
     answered to this step on the pull request, None if nobody has. `marker` is the signed block that the last trailer
-    of a commit holds, empty for none.
+    of a commit holds, empty for none. `merged` is the target's branch for checkouts that a preview makes behind the
+    step that waits for the merge, None before it.
     """
 
     promotion: Promotion
@@ -48,6 +58,7 @@ class StepContext:
     plan_environment: Mapping[str, Value] | None = None
     answer: Mapping[str, Value] | None = None
     marker: str = ""
+    merged: MergedBranch | None = None
 
     @property
     def outcome_unknown(self) -> bool:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from bot.domain.files import CommitId, Entry
+from bot.domain.files import CommitId
 from bot.domain.review import Pin, PinRecord, StepClass, StepKind
-from bot.domain.urls import sanitize_url
+from bot.domain.urls import normalize_git_url, sanitize_url
 from bot.domain.values import Value
 from bot.ports import Git
 from bot.steps.contract import Config as Given
-from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.contract import MergedBranch, StepContext, StepResult, failed
 from bot.steps.options import Options
 from bot.steps.worktree import clean_path
+
+_T = TypeVar("_T")
 
 KIND = StepKind("git-clone", StepClass.READ)
 
@@ -105,11 +108,16 @@ class GitClone:
             pin = context.pins.get(checkout.path) or await self._pin(config.url, checkout)
             if isinstance(pin, str):
                 return failed(context.alias, f"git-clone of {config.url}: {pin}")
+            merged = context.merged if _is_of(context.merged, pin) else None
+            if merged is not None:
+                pin = replace(pin, commit=merged.commit)
             files = {} if pin.commit is None else await self.git.list_files(config.url, pin.commit)
             added = context.tree.add_checkout(pin, _sparse(files, checkout.sparse))
             added.author = config.author
             pins.append(pin)
-            commits[checkout.name] = pin.commit or ""
+            if merged is not None:
+                added.await_merge(_sparse(merged.files, checkout.sparse))
+            commits[checkout.name] = added.commit
         return StepResult(output={"commits": commits}, record=PinRecord(tuple(pins)))
 
     async def _pin(self, url: str, checkout: CheckoutConfig) -> Pin | str:
@@ -138,7 +146,14 @@ def _fixed(url: str, checkout: CheckoutConfig, commit: CommitId | None) -> Pin |
     return None if commit is None else Pin(checkout.path, url, "", commit)
 
 
-def _sparse(files: Mapping[str, Entry], directories: tuple[str, ...]) -> Mapping[str, Entry]:
+def _is_of(merged: MergedBranch | None, pin: Pin) -> bool:
+    """Whether a checkout is of the branch that the merge will change."""
+    if merged is None or pin.branch != merged.target.branch:
+        return False
+    return normalize_git_url(pin.url) == normalize_git_url(merged.target.url)
+
+
+def _sparse(files: Mapping[str, _T], directories: tuple[str, ...]) -> Mapping[str, _T]:
     """What git's cone mode shows: the directories whole, and the files that lie directly in those above them."""
     if not directories:
         return files

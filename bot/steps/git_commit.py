@@ -16,12 +16,13 @@ from bot.domain.review import CommitRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Signature, TerminalError
+from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.marks import message_text
 from bot.steps.messages import release_message
 from bot.steps.options import Options
-from bot.steps.worktree import Checkout, clean_path
+from bot.steps.worktree import clean_path
 
 KIND = StepKind("git-commit", StepClass.COMMIT)
 
@@ -65,7 +66,7 @@ class GitCommit:
         checkout = context.tree.checkout_at(wanted.path)
         changes = await context.tree.staged(wanted.path)
         if not changes:
-            return _nothing(_head(checkout), CommitRecord(wanted.path, wanted.message, ()))
+            return _nothing(checkout.commit, CommitRecord(wanted.path, wanted.message, ()))
         context.tree.commit(wanted.path, wanted.message, changes)
         return StepResult(
             output={"commit": Unknown("known after merge: commit")},
@@ -81,7 +82,7 @@ class GitCommit:
         if not changes:
             if carried_by_merge(checkout, context):
                 return StepResult(output={"commit": context.merge or ""}, record=record)
-            return _nothing(_head(checkout), record)
+            return _nothing(checkout.commit, record)
         text = message_text(wanted.message, "git-commit: the message")
         if not text.strip():
             return failed(
@@ -126,14 +127,6 @@ def carried_by_merge(checkout: Checkout, context: StepContext) -> bool:
         return False
     approved = context.approved.record if context.approved is not None else None
     return not isinstance(approved, CommitRecord) or bool(approved.changes)
-
-
-def _head(checkout: Checkout) -> Value:
-    return (
-        Unknown("known after merge: commit")
-        if checkout.commits and checkout.head == checkout.pin.commit
-        else (checkout.head or "")
-    )
 
 
 def _nothing(head: Value, record: CommitRecord) -> StepResult:

@@ -16,14 +16,16 @@ from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, PushOutcome, Refused
 from bot.ports.git import Commit
+from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.git_commit import carried_by_merge
 from bot.steps.github_push import Move, SigningPusher
 from bot.steps.messages import PREFIX
 from bot.steps.options import Options
+from bot.steps.pull_requests import is_for_review
 from bot.steps.replay import Conflict, replay
-from bot.steps.worktree import Checkout, clean_path
+from bot.steps.worktree import clean_path
 
 KIND = StepKind("git-push", StepClass.PUBLISH)
 
@@ -79,11 +81,6 @@ def parse(given: Given) -> Config:
     )
 
 
-def generated_branch(context: StepContext) -> str:
-    """Kargo's name of the branch that `generateTargetBranch` asks for."""
-    return f"kargo/promotion/{context.promotion.id}"
-
-
 def commit_url(url: str, commit: str) -> str:
     """Where a person sees a commit: GitHub's address for it."""
     return f"{url.removesuffix('/').removesuffix('.git')}/commit/{commit}"
@@ -111,15 +108,18 @@ class GitPush:
             return found
         record = self._record(wanted, found)
         if found.has_commits:
-            conflict = await self._find_conflict(found)
+            conflict = await self._find_conflict(found) if not is_for_review(context) else ""
             if conflict:
                 return failed(context.alias, conflict)
             unknown = Unknown("known after merge: commit")
             return StepResult(
                 output=_output(found, unknown, Unknown("known after merge: commit URL")), record=record
             )
-        head = found.checkout.head or ""
-        return StepResult(output=_output(found, head, commit_url(found.url, head)), record=record)
+        head = found.checkout.commit
+        url = (
+            commit_url(found.url, head) if isinstance(head, str) else Unknown("known after merge: commit URL")
+        )
+        return StepResult(output=_output(found, head, url), record=record)
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Push; what is there already counts as done."""
@@ -146,7 +146,11 @@ class GitPush:
         checkout = context.tree.checkout_at(wanted.path)
         if wanted.tag:
             return Destination(checkout, "", wanted.tag, force=False, generated=False)
-        branch = generated_branch(context) if wanted.generate else wanted.target_branch or checkout.pin.branch
+        branch = (
+            context.promotion.generated_branch
+            if wanted.generate
+            else wanted.target_branch or checkout.pin.branch
+        )
         if not branch:
             return failed(
                 context.alias,

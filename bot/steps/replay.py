@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.domain.files import Change, CommitId
 from bot.ports import Git
-from bot.steps.worktree import Checkout
+from bot.steps.checkout import Checkout
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from bot.domain.values import Value, find_sensitive, is_tainted
 from bot.ports import TerminalError
+from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext
 from bot.steps.options import Options, open_value, plain_text
-from bot.steps.worktree import Checkout, clean_path, inside_path
+from bot.steps.worktree import clean_path, inside_path
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 

@@ -15,7 +15,8 @@ from bot.domain.files import Entry, File, Mode
 from bot.editors.errors import EditError
 from bot.editors.hcl import find_backend, find_file_calls, find_module_sources
 from bot.ports import Git
-from bot.steps.worktree import Checkout, inside_path, join
+from bot.steps.checkout import Checkout
+from bot.steps.worktree import inside_path, join
 
 _CODE = (".tf", ".tofu")
 _JSON_CODE = (".tf.json", ".tofu.json")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from bot.domain.files import Change, CommitId, Entry, File, Mode
+from bot.domain.files import Change, Entry, File, Mode
 from bot.domain.review import Pin
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.ports import Git, TerminalError
+from bot.steps.checkout import Checkout, LocalCommit
 
 
 class Sentinels:
@@ -76,44 +77,6 @@ def _split(part: str | Unknown | Sensitive, sentinel: str, value: Unknown) -> li
     for number, piece in enumerate(part.split(sentinel)):
         pieces += [value, piece] if number else [piece]
     return pieces
-
-
-@dataclass(frozen=True, slots=True)
-class LocalCommit:
-    """A commit of the walk that is not pushed yet: its message and what it changes, paths inside the checkout."""
-
-    message: Value
-    changes: tuple[Change, ...]
-
-
-@dataclass(slots=True)
-class Checkout:
-    """One checkout of a repository. `files` is the tree of `pin.commit`; the overlays hold what differs from it.
-
-    `committed` is the overlay as of the last local commit, `overlay` the current one; None marks a removed path.
-    """
-
-    pin: Pin
-    files: Mapping[str, Entry]
-    overlay: dict[str, File | None] = field(default_factory=dict)
-    committed: dict[str, File | None] = field(default_factory=dict)
-    commits: list[LocalCommit] = field(default_factory=list)
-    head: CommitId | None = None
-    """The last commit object that the walk made (fulfil only), else the pinned commit."""
-    author: tuple[str, str] | None = None
-    """Name and e-mail for commits, where `git-clone` names an author."""
-
-    def entry(self, path: str) -> Entry | None:
-        """What stands at a path now."""
-        if path in self.overlay:
-            file = self.overlay[path]
-            return None if file is None else file.entry
-        return self.files.get(path)
-
-    def paths(self) -> set[str]:
-        """Every path that exists now."""
-        gone = {path for path, file in self.overlay.items() if file is None}
-        return (set(self.files) | set(self.overlay)) - gone
 
 
 @dataclass(frozen=True, slots=True)

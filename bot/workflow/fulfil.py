@@ -24,12 +24,12 @@ from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
 from bot.steps.contract import Step as StepRunner
 from bot.steps.contract import StepContext, StepResult
-from bot.steps.worktree import Sentinels, WorkTree, inside_path, join
+from bot.steps.worktree import Sentinels, WorkTree, join
 from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.merges import find_lost_change, is_merged, is_public
 from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
 
-_KEPT = (StepClass.INFRA, StepClass.ACT, StepClass.PUBLISH, StepClass.NOTE, StepClass.WAIT, StepClass.READ)
+_MADE_ANEW = (StepClass.EDIT, StepClass.PURE, StepClass.COMMIT)
 _ASKED_AGAIN = (StepClass.INFRA, StepClass.READ, StepClass.PURE)
 _BAD = (StepStatus.FAILED, StepStatus.ERRORED, StepStatus.ABORTED)
 _ERROR_PAUSE = 5.0
@@ -132,6 +132,8 @@ class _Walk:
 
     async def _prepared(self, step: Step, approved: StepReport) -> StepReport | None:
         """The report of a step of the prepared zone, its bytes restored where they are not in the merge."""
+        if approved.step_class is StepClass.REVIEW and approved.status is StepStatus.SKIPPED:
+            return approved
         if approved.index >= self.task.preview.split.cut or step.uses == "git-clone":
             return None
         if approved.step_class in _ASKED_AGAIN and has_empty_secret(dict(approved.output)):
@@ -145,7 +147,7 @@ class _Walk:
             ):
                 merged: Mapping[str, Value] = {**approved.output, "commit": self.task.merge or ""}
                 return replace(approved, status=StepStatus.SUCCEEDED, output=merged)
-            case StepClass.WAIT | StepClass.NOTE:
+            case StepClass.WAIT | StepClass.NOTE | StepClass.REVIEW:
                 return None
             case StepClass.INFRA if approved.status is None or step.uses == "tf-apply":
                 return None
@@ -158,10 +160,10 @@ class _Walk:
 
     async def _restore(self, approved: StepReport) -> None:
         """Write what an edit of the prepared zone wrote, unless the merge holds that path."""
-        checkout = self.task.preview.checkout
+        preview = self.task.preview
+        merged = {join(place, path) for place in preview.checkouts for path in preview.differences}
         for change in approved.changes:
-            inside = inside_path(checkout, change.path)
-            if inside is not None and inside in self.task.preview.differences:
+            if change.path in merged:
                 continue
             if change.after is None:
                 await self.tree.delete(change.path)
@@ -174,7 +176,7 @@ class _Walk:
         """Whether the journal's answer stands: edits and clones are made anew, a handler runs once per attempt."""
         if run.finished_at is None or run.status not in (StepStatus.SUCCEEDED, StepStatus.SKIPPED, *_BAD):
             return False
-        if approved.step_class not in _KEPT or step.uses == "git-clone" or approved.wrote:
+        if approved.step_class in _MADE_ANEW or step.uses == "git-clone" or approved.wrote:
             return False
         if has_empty_secret(dict(run.output)):
             return False
@@ -212,7 +214,7 @@ class _Walk:
     def _wanted(self, record: CommitRecord) -> list[Change]:
         """The approved patch less what the merge holds already."""
         split = self.task.preview.split
-        if record.checkout != self.task.preview.checkout:
+        if record.checkout not in self.task.preview.checkouts:
             return list(record.changes)
         deferred = {change.path for change in split.deferred.changes}
         files = self.tree.checkout_at(record.checkout).files
@@ -303,9 +305,9 @@ class _Walk:
         """Published branches where they are now, everything else where the preview pinned it."""
         preview = self.task.preview
         pins = {pin.path: pin for pin in preview.pins}
-        place = pins.get(preview.checkout)
-        if place is not None and self.base is not None:
-            pins[preview.checkout] = replace(place, commit=self.base, created=False)
+        if self.base is not None:
+            ours = [pins[place] for place in preview.checkouts if place in pins]
+            pins |= {pin.path: replace(pin, commit=self.base, created=False) for pin in ours}
         return pins
 
     async def _running(
@@ -391,8 +393,5 @@ class _Walk:
                 self.reason = f"{step.alias}: {report.message}"
 
     def _release_commit(self) -> CommitId | None:
-        place = self.task.preview.checkout
-        checkout = self.tree.checkouts.get(place)
-        if checkout is None or checkout.head is None or checkout.head == checkout.pin.commit:
-            return None
-        return checkout.head
+        ours = [self.tree.checkouts.get(place) for place in self.task.preview.checkouts]
+        return next((c.head for c in ours if c is not None and c.head and c.head != c.pin.commit), None)

@@ -277,7 +277,7 @@ class Looks:
     async def _look_at_pull(self, repository: Repository, number: PullNumber) -> None:
         """Somebody else's pull request: the required check must conclude there too."""
         pull = await self.github.get_pull_request(repository, number)
-        if pull.open and not pull.head_branch.startswith("lockstep/"):
+        if pull.open and not await self._is_promotions(pull):
             await self._judge(pull)
 
     async def _look_at_head(self, repository: Repository, head: CommitId) -> None:
@@ -287,7 +287,7 @@ class Looks:
             if promotion is not None and not promotion.state.ended:
                 look = Look("stage", f"{promotion.project}/{promotion.stage}", "its check was asked for")
                 await self.store.request_looks([look])
-            elif pull.open and pull.head == head and not pull.head_branch.startswith("lockstep/"):
+            elif pull.open and pull.head == head and not await self._is_promotions(pull):
                 await self._judge(pull)
 
     async def _look_at_group(self, repository: Repository, number: PullNumber, head: CommitId) -> None:
@@ -301,6 +301,20 @@ class Looks:
             return
         seen = await self.stages.gatherer.gather(stage)
         await self.reporter.post_check(repository, await judge_group(self.stages.gatherer.git, seen, head))
+
+    async def _is_promotions(self, pull: PullRequest) -> bool:
+        """Whether it is or was a promotion's, which may not know the number of its pull request yet."""
+        url = self.github.clone_url(pull.repository)
+        named = pull.head_branch.startswith("lockstep/")
+        if named or await self.store.find_promotion_by_pull(url, pull.number) is not None:
+            return True
+        unfinished = await self.store.list_unfinished_promotions() if not pull.from_fork else ()
+        return any(
+            promotion.source == pull.head_branch
+            and promotion.target is not None
+            and self.github.repository_of(promotion.target.url) == pull.repository
+            for promotion in unfinished
+        )
 
     async def _judge(self, pull: PullRequest) -> None:
         """Post the check of a person's pull request, unless its head is that of a promotion, which has its own."""

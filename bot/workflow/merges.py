@@ -44,7 +44,7 @@ def is_merged(approved: StepReport, preview: Preview, merge: CommitId | None) ->
     if approved.status is not StepStatus.SKIPPED:
         return True
     record = approved.record
-    ours = isinstance(record, CommitRecord | PublishRecord) and record.checkout == preview.checkout
+    ours = isinstance(record, CommitRecord | PublishRecord) and record.checkout in preview.checkouts
     return ours and merge is not None and bool(preview.differences)
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from bot.domain.digest import preview_digest
 from bot.domain.files import CommitId, Entry, File, TreeId
+from bot.domain.guarding import find_unguarded
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, StepStatus, Target
 from bot.domain.review import (
+    AWAITS_MERGE,
     ApplyRecord,
     Pin,
     Presence,
@@ -22,14 +24,16 @@ from bot.domain.review import (
     Split,
     StepClass,
     StepReport,
+    checkouts_of,
+    opens_nothing,
 )
 from bot.domain.review_policy import ReviewPolicy
-from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, split_task
+from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, find_published, split_task
 from bot.domain.storing import storable_preview
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import Clock, Git, TerminalError, TransientError, Vault
+from bot.steps.contract import MergedBranch, StepContext, StepResult
 from bot.steps.contract import Step as StepRunner
-from bot.steps.contract import StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree, inside_path
 from bot.workflow.evaluation import Evaluator, Progress
 
@@ -84,6 +88,8 @@ class Previewer:
         tip = await self._tip(walk, place, pins)
         title = f"prepare {promotion.stage} {promotion.freight.alias}"
         split = split_task(walk.reports, pins, place, title)
+        problems = _zoned(walk.problems, walk.reports, split.cut)
+        unguarded = find_unguarded(walk.reports, place, split.cut) if not problems else None
         tree, differences, held = await self._tree(walk, place, tip, split)
         lane, reason = choose_lane(walk.reports, split, has_diff=bool(differences))
         preview = Preview(
@@ -96,14 +102,15 @@ class Previewer:
             lane=lane,
             lane_reason=reason,
             differences=differences,
-            touched=_touched(walk.reports, place.checkout),
-            problems=tuple(_zoned(walk.problems, walk.reports, split.cut)),
+            touched=_touched(walk.reports, checkouts_of(place.target, place.checkout, pins)),
+            problems=(unguarded,) if unguarded is not None else problems,
             warnings=split.warnings,
             origins=dict(walk.tree.sentinels.origins),
             digest="",
             made_at=self.clock.now(),
             pins=pins,
             held=held,
+            source=place.source,
         )
         return storable_preview(
             replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
@@ -156,6 +163,8 @@ class _Walk:
     tree: WorkTree
     base: Base | None
     plan_environment: Mapping[str, Value] | None = None
+    merged: MergedBranch | None = None
+    """The target's branch as the merge will leave it, once a step of the task's own has waited for that."""
     reports: list[StepReport] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
@@ -172,11 +181,16 @@ class _Walk:
             )
             conditional = report.presence is Presence.CONDITIONAL
             self.progress.record(step, status, _outputs(report), uncertain=conditional)
+            if step.uses in AWAITS_MERGE and report.presence is Presence.CERTAIN and self.merged is None:
+                self.merged = self._merge()
 
     async def _report(self, index: int, step: Step) -> StepReport:
         blank = self._blank(index, step)
         if self.stopped:
             return blank
+        if step.uses in AWAITS_MERGE and opens_nothing(self.reports):
+            # Kargo would fail here for want of a number; there is nothing to wait for.
+            return replace(blank, presence=Presence.SKIPPED, status=StepStatus.SKIPPED)
         try:
             wanted = self.evaluator.condition(step, self.progress)
             if wanted is False:
@@ -184,6 +198,10 @@ class _Walk:
                 presence = Presence.ON_FAILURE if on_failure else Presence.SKIPPED
                 return replace(blank, presence=presence, status=StepStatus.SKIPPED)
             conditional = isinstance(wanted, Unknown)
+            if conditional and blank.step_class is StepClass.REVIEW:
+                raise TerminalError(
+                    f"{step.uses}: whether there is a pull request must be known before there is one"
+                )
             config = self.evaluator.config(step, self.progress)
         except TerminalError as error:
             return self._failed(blank, Problem(step.alias, str(error)))
@@ -233,7 +251,8 @@ class _Walk:
         self.problems.append(problem)
         place = choose_place(self.reports, self._pins(), self.policy.review_in) or _NOWHERE
         behind = report.step_class is StepClass.INFRA or find_cut(self.reports, place) < len(self.reports)
-        self.stopped = not behind
+        # Without a pull request of its own the rest of such a task is not to be imagined.
+        self.stopped = not behind or report.step_class is StepClass.REVIEW
         return replace(report, status=StepStatus.FAILED, message=problem.message)
 
     def _waits_for_a_plan(self, report: StepReport) -> bool:
@@ -252,6 +271,7 @@ class _Walk:
             attempt=self.promotion.attempt,
             pins=self._wanted_pins(),
             plan_environment=self.plan_environment,
+            merged=self.merged,
         )
 
     def _wanted_pins(self) -> Mapping[str, Pin]:
@@ -260,6 +280,16 @@ class _Walk:
         place = self.base.place
         commit = self.base.merged or self.base.tip
         return {place.checkout: Pin(place.checkout, place.target.url, place.target.branch, commit)}
+
+    def _merge(self) -> MergedBranch | None:
+        """What the merge will leave, as far as this walk has come; None where nothing goes by a pull request."""
+        place = choose_place(self.reports, self._pins(), self.policy.review_in)
+        checkout = self.tree.checkouts.get(place.checkout) if place is not None and place.source else None
+        if place is None or checkout is None or checkout.pin.commit is None:
+            return None
+        commits = find_published(self.reports, place)
+        files = {change.path: change.after for commit in commits for change in commit.changes}
+        return MergedBranch(place.target, checkout.pin.commit, files)
 
     def _pins(self) -> tuple[Pin, ...]:
         return tuple(checkout.pin for checkout in self.tree.checkouts.values())
@@ -303,21 +333,22 @@ def _outputs(report: StepReport) -> Value:
     return dict(report.output)
 
 
-def _touched(reports: list[StepReport], checkout: str) -> frozenset[str]:
-    """All paths inside a checkout that the walk read or wrote, Terraform's inputs included."""
+def _touched(reports: list[StepReport], checkouts: tuple[str, ...]) -> frozenset[str]:
+    """All paths inside the target's checkouts that the walk read or wrote, Terraform's inputs included."""
     paths: set[str] = set()
     for report in reports:
         paths |= report.reads | report.wrote
         if isinstance(report.record, ApplyRecord):
             paths |= report.record.input_paths
-    inner = (inside_path(checkout, path) for path in paths)
+    inner = (inside_path(checkout, path) for checkout in checkouts for path in paths)
     return frozenset(path for path in inner if path is not None and path != ".")
 
 
-def _zoned(problems: list[Problem], reports: list[StepReport], cut: int) -> list[Problem]:
+def _zoned(problems: list[Problem], reports: list[StepReport], cut: int) -> tuple[Problem, ...]:
     """Problems with the zone that they stand in: one of the prepared zone leaves nothing to review."""
-    index = {report.alias: report.index for report in reports}
-    return [replace(problem, prepared=index[problem.alias] < cut) for problem in problems]
+    found = {report.alias: report for report in reports}
+    early = {a for a, r in found.items() if r.index < cut or r.step_class is StepClass.REVIEW}
+    return tuple(replace(problem, prepared=problem.alias in early) for problem in problems)
 
 
 def _why_not_held(written: Mapping[str, File | None]) -> str:

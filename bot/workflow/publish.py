@@ -6,20 +6,23 @@ and the same pull request.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.files import Change, CommitId, TreeId
 from bot.domain.promotion import Promotion
 from bot.domain.review import PreparedCommit, Preview
 from bot.ports import Git, GitHub, Moved, Refused, Signature, TerminalError, TransientError
+from bot.steps.pull_requests import is_free
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Title and body of the pull request, already rendered and within GitHub's limits."""
+    """Title and body of the pull request, already rendered and within GitHub's limits, and the labels it gets."""
 
     title: str
     body: str
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,26 @@ class Publisher:
     github: GitHub
     author: tuple[str, str]
 
+    async def leave_former(
+        self, promotion: Promotion, preview: Preview, superseded: Sequence[Promotion]
+    ) -> Promotion:
+        """Close whatever pull request is open elsewhere than where this preview goes; the answer goes there.
+
+        A Stage has one at a time: its own of a place that the pipeline no longer names, and those of Promotions that
+        newer Freight superseded and whose branch it does not take over.
+        """
+        place = (preview.target, preview.source)
+        for former in superseded:
+            if (former.target, former.source) != place:
+                await self.close(former)
+        if (promotion.target, promotion.source) == place:
+            return promotion
+        moved = replace(promotion, target=preview.target, source=preview.source)
+        if promotion.pull is None:
+            return moved
+        await self.close(promotion)
+        return replace(moved, pull=None, head=None, heads=(), own_commits=(), pushers=(), digest="")
+
     async def publish_branch(
         self, promotion: Promotion, preview: Preview, found: Branch, marker: str
     ) -> Promotion:
@@ -55,6 +78,10 @@ class Publisher:
                 f"{promotion.branch} was pushed to while its preview was made; it is previewed again",
                 retry_after=0.0,
             )
+        named = promotion.source if promotion.pull is None else ""
+        if named and not await is_free(self.git, url, named, preview.base, promotion):
+            # Another Stage, or a person, was quicker to use the name; whoever comes later meets our lease.
+            raise TransientError(f"{named} was written meanwhile; it is previewed again")
         if found.people and tip is not None:
             return await self._on_top(promotion, preview, tip, marker)
         if tip is not None and tip == promotion.head and promotion.digest == preview.digest:
@@ -80,10 +107,9 @@ class Publisher:
             raise TerminalError(
                 f"{preview.target.url} is not on the GitHub that the App lives on, so no pull request can be opened"
             )
-        if promotion.pull is not None and promotion.target == preview.target:
+        if promotion.pull is not None:
             # One promotion has one pull request, also if it was merged while this preview was made.
             return promotion
-        await self._close_pull(promotion)
         pull = await self.github.open_pull_request(
             repository,
             head_branch=promotion.branch,
@@ -91,23 +117,25 @@ class Publisher:
             title=texts.title,
             body=texts.body,
         )
-        return replace(promotion, pull=pull.number, target=preview.target)
+        if texts.labels:
+            await self.github.set_labels(repository, pull.number, texts.labels)
+        return replace(promotion, pull=pull.number)
 
     async def close(self, promotion: Promotion) -> None:
         """Close the pull request and delete the branch, if they are still there."""
-        await self._close_pull(promotion)
-        await self.delete_branch(promotion)
-
-    async def _close_pull(self, promotion: Promotion) -> None:
         repository = self.github.repository_of(promotion.target.url) if promotion.target is not None else None
         if repository is not None and promotion.pull is not None:
             pull = await self.github.get_pull_request(repository, promotion.pull)
             if pull.open:
                 await self.github.update_pull_request(repository, promotion.pull, state="closed")
+        await self.delete_branch(promotion)
 
     async def delete_branch(self, promotion: Promotion) -> None:
-        """Delete the promotion branch if it is where we last saw it; people's later pushes keep it alive."""
-        if promotion.target is None or promotion.head is None:
+        """Delete the promotion branch if it is where we last saw it; people's later pushes keep it alive.
+
+        A branch that an author named is left to them: other work may start from it.
+        """
+        if promotion.target is None or promotion.head is None or not promotion.owns_branch:
             return
         await self.git.fetch(promotion.target.url)
         tip = await self.git.resolve(promotion.target.url, f"refs/heads/{promotion.branch}")

@@ -14,7 +14,7 @@ from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
 from bot.domain.marker import Marker, render_marker
-from bot.domain.planning import Snapshot
+from bot.domain.planning import Snapshot, merge_method
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.values import Json
@@ -75,7 +75,7 @@ class Reporter:
             if seen.policy.write_back == "Push"
             else "by a follow-up pull request",
             outcome=Outcome(runs=runs),
-            auto_merge=seen.policy.auto_merge,
+            auto_merge=bool(merge_method(seen.policy, preview)),
             people_commits=seen.people_commits,
             marker=render_marker(self.marker(promotion), self.vault.digest),
         )

@@ -21,7 +21,6 @@ from bot.ports import (
     Git,
     GitHub,
     Look,
-    Signature,
     Store,
     TerminalError,
     TransientError,
@@ -29,6 +28,7 @@ from bot.ports import (
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_refused_check
 from bot.workflow.arrival import Arrival
+from bot.workflow.branches import find_base, find_branch, find_superseded
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.fulfil import Fulfiller, Task
@@ -78,10 +78,15 @@ class Worker:
         except TransientError as error:
             pause = error.retry_after if error.retry_after is not None else 10.0
             wake = self.clock.now() + timedelta(seconds=pause)
-            done = replace(promotion, reason=str(error), wake_at=wake)
+            done = replace(await self._newest(promotion), reason=str(error), wake_at=wake)
         except TerminalError as error:
-            done = self._refused(promotion, str(error))
+            done = self._refused(await self._newest(promotion), str(error))
         await self._save(promotion, replace(done, running=""))
+
+    async def _newest(self, promotion: Promotion) -> Promotion:
+        """The row with what this segment has saved so far: a branch that it claimed, effects that it began."""
+        newest = await self.store.get_promotion(promotion.id)
+        return newest if newest is not None and newest.segment == promotion.segment else promotion
 
     def _refused(self, promotion: Promotion, message: str) -> Promotion:
         """No retry can help: before the merge the Promotion ends, after it it fails and holds its Stage."""
@@ -126,8 +131,9 @@ class Worker:
     async def _preview(self, promotion: Promotion, stage: Stage | None) -> Promotion:
         promotion = self._with_newest_steps(promotion, stage)
         policy = self.configuration.policy(stage) if stage is not None else ReviewPolicy()
-        found = await self._branch(promotion)
-        base = await self._branch_base(promotion, found)
+        found = await find_branch(self.git, self.gatherer, promotion)
+        previous = await self.store.get_preview(promotion.id, promotion.preview)
+        base = await find_base(self.git, promotion, previous, found)
         if isinstance(base, Conflicted):
             return await self._conflicted(promotion, base, found)
         preview = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
@@ -152,25 +158,41 @@ class Worker:
         red = _first_problem(preview)
         if red is not None and red.prepared and promotion.pull is None:
             return await self._nothing_to_show(promotion, preview, red)
-        if promotion.pull is None and red is None and (is_no_op(preview) or policy.review == "None"):
+        superseded = await find_superseded(self.store, promotion)
+        unasked = is_no_op(preview) or (policy.review == "None" and not preview.source)
+        if promotion.pull is None and red is None and unasked:
+            for former in superseded:
+                await self.publisher.close(former)
             ready = replace(promotion, state=State.FULFILLING, target=preview.target, digest=preview.digest)
             return replace(ready, reason="nothing to review", base=preview.base)
         if red is not None and red.prepared:
             return await self._on_head(promotion, preview, red.message, found)
         marker = self.reporter.marker(replace(promotion, digest=preview.digest))
         before = promotion
+        promotion = await self.publisher.leave_former(promotion, preview, superseded)
+        await self._claim(before, promotion)
         promotion = await self.publisher.publish_branch(
             promotion, preview, found, self.reporter.trailer(marker)
         )
         view = await self.reporter.view(
             promotion, preview, "", _blank(promotion, policy, preview, self.clock)
         )
-        texts = Texts(render_title(view), render_body(view))
+        labels = preview.request.labels if preview.request is not None else ()
+        texts = Texts(render_title(view), render_body(view), labels)
         promotion = await self.publisher.open(promotion, preview, texts)
         if before.digest != promotion.digest:
             await self._event(promotion, "preview", f"{preview.lane.value}, digest {preview.digest}")
         reason = red.message if red is not None else preview.lane_reason
         return replace(promotion, state=State.REVIEW, reason=reason)
+
+    async def _claim(self, before: Promotion, promotion: Promotion) -> None:
+        """Remember a branch that the task named before it is written: by its name alone it is nobody's promotion."""
+        if promotion.source == before.source:
+            return
+        stored = await self._newest(before)
+        claimed = replace(stored, source=promotion.source, target=promotion.target, pull=promotion.pull)
+        if not await self.store.save_promotion(claimed, expected=stored):
+            raise TransientError("the promotion changed meanwhile", retry_after=1.0)
 
     async def _nothing_to_show(self, promotion: Promotion, preview: Preview, red: Problem) -> Promotion:
         """The prepared zone fails: half a change is never shown, so the target's tip carries the failed check.
@@ -204,31 +226,6 @@ class Worker:
         return replace(
             promotion, state=State.REVIEW, reason=reason, head=found.tip, heads=(), digest=preview.digest
         )
-
-    async def _branch(self, promotion: Promotion) -> Branch:
-        """Where the promotion branch is before the preview is made, and whether people's commits are on it."""
-        if promotion.pull is None or promotion.target is None:
-            return Branch(None)
-        await self.git.fetch(promotion.target.url)
-        tip = await self.git.resolve(promotion.target.url, f"refs/heads/{promotion.branch}")
-        return Branch(tip, tip is not None and bool(await self.gatherer.people_below(promotion, tip)))
-
-    async def _branch_base(self, promotion: Promotion, found: Branch) -> Base | Conflicted | None:
-        """What the preview stands on where people's commits are on the branch: the merge of it into the base."""
-        previous = await self.store.get_preview(promotion.id, promotion.preview)
-        head = found.tip
-        if not found.people or head is None or previous is None or promotion.target is None:
-            return None
-        url, branch = promotion.target.url, promotion.target.branch
-        tip = await self.git.resolve(url, f"refs/heads/{branch}")
-        if tip is None:
-            return None
-        merged = await self.git.merge_trees(url, tip, head)
-        if isinstance(merged, Conflicted):
-            return merged
-        signature = Signature("lockstep", "lockstep@localhost", promotion.created_at)
-        commit = await self.git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
-        return Base(Place(previous.target, previous.checkout), tip, commit)
 
     def _with_newest_steps(self, promotion: Promotion, stage: Stage | None) -> Promotion:
         """Before the merge the pipeline's newest steps and vars count."""
@@ -296,7 +293,8 @@ class Worker:
         if known and not changed:
             return preview
         commit = await self.git.read_commit(url, merge)
-        base = Base(Place(preview.target, preview.checkout), commit.parents[0], merge, reviewed=known)
+        place = Place(preview.target, preview.checkout, preview.source)
+        base = Base(place, commit.parents[0], merge, reviewed=known)
         again = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if again.digest == preview.digest:
             return again

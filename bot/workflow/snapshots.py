@@ -20,7 +20,7 @@ from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName
 from bot.domain.github import PullRequest, Repository, User
 from bot.domain.model import ProjectConfig, Stage, Step
-from bot.domain.planning import Gate, Snapshot
+from bot.domain.planning import Gate, Snapshot, merge_method
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview, StepClass
 from bot.domain.review_policy import Approvals, ReviewPolicy
@@ -93,6 +93,7 @@ class Gatherer:
         record = await self.store.get_stage(promotion.project, promotion.stage)
         first = (*self._windows(seen, promotion), *await self._verified(seen, promotion))
         gates = (*first, *_gates(promotion, preview, tally, pull, record))
+        method = merge_method(seen.policy, preview)
         return replace(
             seen,
             pull=pull,
@@ -102,7 +103,7 @@ class Gatherer:
             base_changed=base_changed,
             lost=await self._lost(promotion, preview),
             applied=await self._applied(promotion, preview),
-            check_green=await self._check_green(promotion, pull, gates, seen.policy),
+            check_green=await self._check_green(promotion, pull, gates, method),
             retry_preview_at=_retry_at(preview),
         )
 
@@ -226,10 +227,10 @@ class Gatherer:
         return any(status not in (StepStatus.RUNNING, StepStatus.SKIPPED) for status in found)
 
     async def _check_green(
-        self, promotion: Promotion, pull: PullRequest | None, gates: Sequence[Gate], policy: ReviewPolicy
+        self, promotion: Promotion, pull: PullRequest | None, gates: Sequence[Gate], method: str
     ) -> bool:
         """Whether GitHub shows our success on the head; asked only when the App is about to merge."""
-        if pull is None or not pull.open or not policy.auto_merge or not all(gate.open for gate in gates):
+        if pull is None or not pull.open or not method or not all(gate.open for gate in gates):
             return False
         checks = await self.github.list_checks(pull.repository, pull.head)
         return (

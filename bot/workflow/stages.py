@@ -213,7 +213,7 @@ class StageLooker:
             seen.pull.repository,
             seen.pull.number,
             head=action.head,
-            method="merge",
+            method=action.method,
             title=f"{seen.pull.title} (#{seen.pull.number})",
             message=action.reason,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -17,9 +18,11 @@ from bot.domain.review import (
     ApplyRecord,
     GateRecord,
     Lane,
+    MergeRecord,
     Patch,
     Presence,
     Preview,
+    RequestRecord,
     Split,
     StepClass,
     StepReport,
@@ -67,6 +70,11 @@ def test_a_promotion_is_read_back_equal() -> None:
         head=CommitId("c" * 40),
     )
     assert decode(Promotion, through_json(promotion)) == promotion
+    # A row from before tasks could name the branch of their pull request.
+    old = through_json(promotion)
+    assert isinstance(old, dict)
+    del old["source"]
+    assert decode(Promotion, old).branch == "lockstep/shop/dev"
 
 
 def test_a_preview_with_marks_and_records_is_read_back_equal() -> None:
@@ -120,13 +128,19 @@ def test_a_preview_with_marks_and_records_is_read_back_equal() -> None:
         StepStatus.RUNNING,
         record=GateRecord("w", open=False),
     )
+    asked = replace(
+        wait,
+        kind="git-open-pr",
+        record=RequestRecord("src", "https://git.example/a/b", "release", "main", Text(("v", unknown))),
+    )
+    merge = replace(wait, kind="git-merge-pr", record=MergeRecord("squash"))
     target = Target("https://git.example/a/b", "main")
     preview = Preview(
         target=target,
         checkout="src",
         base=CommitId("c" * 40),
         tree=TreeId("d" * 40),
-        steps=(report, wait),
+        steps=(report, wait, asked, merge),
         split=Split(cut=0, prepared=(), deferred=Patch(target, ())),
         lane=Lane.COORDINATED,
         lane_reason="why",

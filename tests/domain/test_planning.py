@@ -26,7 +26,7 @@ from bot.domain.planning import (
     plan,
 )
 from bot.domain.promotion import State, Stop
-from bot.domain.review import GateRecord, Patch, Problem, Split, StepClass
+from bot.domain.review import GateRecord, MergeRecord, Patch, Problem, Split, StepClass
 from bot.domain.review_policy import ReviewPolicy
 from tests.domain import reviews as b
 
@@ -270,6 +270,23 @@ def test_newer_freight_takes_over(changes: dict[str, object], superseded: bool) 
     assert isinstance(found, End) is superseded
     if isinstance(found, End):
         assert found.superseded_by == NEWER
+
+
+@pytest.mark.parametrize(
+    ("changes", "merge"),
+    [
+        pytest.param(
+            {}, Merge(b.HEAD, "git-merge-pr merges it: every gate is open", "squash"), id="all is open"
+        ),
+        pytest.param({"check_green": False}, None, id="the check is not green yet"),
+        pytest.param({"gates": (CLOSED,)}, None, id="approvals are missing"),
+    ],
+)
+def test_a_task_with_git_merge_pr_has_the_app_merge(changes: dict[str, object], merge: Merge | None) -> None:
+    asked = b.report("git-merge-pr", StepClass.REVIEW, record=MergeRecord("squash"))
+    seen = b.reviewed(**({"preview": b.preview(steps=b.steps(asked)), "check_green": True} | changes))
+    found = plan(seen)
+    assert found == merge if merge is not None else isinstance(found, Wait)
 
 
 def test_a_merged_pull_request_is_fulfilled_even_if_newer_freight_is_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,61 @@ def test_a_state_in_git_is_refused_with_replicas_alone() -> None:
     assert "the ReviewPolicy local says stateInGit: true, which is refused on PostgreSQL" in problem.message
 
 
-def test_a_task_with_its_own_pull_request_is_an_error_wherever_its_step_stands() -> None:
+def uses(*kinds: str) -> tuple[Step, ...]:
+    return tuple(Step(uses=kind, alias=f"s{number}") for number, kind in enumerate(kinds))
+
+
+EARLY = uses("git-push", "git-open-pr", "tf-apply", "git-wait-for-pr")
+
+
+@pytest.mark.parametrize(
+    ("steps", "policy", "says"),
+    [
+        pytest.param(
+            uses("git-open-pr", "git-wait-for-pr", "git-open-pr"),
+            {},
+            "opens 2 pull requests",
+            id="two of them",
+        ),
+        pytest.param(uses("git-wait-for-pr"), {}, "has not opened", id="somebody else's"),
+        pytest.param(uses("git-merge-pr", "git-open-pr"), {}, "has not opened", id="the wrong order"),
+        pytest.param(
+            uses("git-open-pr", "argocd-update"), {}, "add git-wait-for-pr", id="one that nothing waits for"
+        ),
+        pytest.param(EARLY, {}, "tf-apply stands before git-wait-for-pr", id="an apply before the review"),
+        pytest.param(
+            EARLY,
+            {"effects_before_review": True},
+            "effectsBeforeReview is not carried out yet",
+            id="an apply before the review that the policy wants",
+        ),
+        pytest.param(
+            uses("git-open-pr", "git-wait-for-pr"), {"review": "None"}, "review: None", id="no review at all"
+        ),
+    ],
+)
+def test_a_task_whose_own_pull_request_cannot_be_guarded_is_an_error(
+    steps: tuple[Step, ...], policy: dict[str, Any], says: str
+) -> None:
+    dev = replace(DEV, template=PromotionTemplate(steps))
+    policies = (ReviewPolicy(Metadata("all"), **policy),)
+    (problem,) = find_not_carried_out(replace(GOOD, stages={("shop", "dev"): dev}, review_policies=policies))
+    assert says in problem.message
+    assert (problem.severity, problem.key, problem.stage) == (
+        Severity.ERROR,
+        "spec.promotionTemplate",
+        "dev",
+    )
+
+
+@pytest.mark.parametrize("last", ["git-wait-for-pr", "git-merge-pr"])
+def test_a_task_that_awaits_its_own_pull_request_is_carried_out(last: str) -> None:
+    steps = uses("git-clone", "git-commit", "git-push", "git-open-pr", last, "tf-apply", "argocd-update")
+    dev = replace(DEV, template=PromotionTemplate(steps))
+    assert find_not_carried_out(replace(GOOD, stages={("shop", "dev"): dev})) == ()
+
+
+def test_such_an_error_is_found_wherever_the_steps_stand() -> None:
     opening = Step(uses="git-open-pr", alias="open")
     task = PromotionTask(Metadata("release", "shop"), (opening,))
     direct = replace(DEV, template=PromotionTemplate((opening,)))
@@ -117,7 +172,7 @@ def test_a_task_with_its_own_pull_request_is_an_error_wherever_its_step_stands()
     )
     found = find_not_carried_out(pipeline)
     assert {problem.stage for problem in found} == {"dev", "prod"}
-    assert all("git-open-pr" in problem.message for problem in found)
+    assert all("behind git-open-pr" in problem.message for problem in found)
 
 
 def test_what_does_not_stop_a_stage_is_a_warning() -> None:

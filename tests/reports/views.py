@@ -23,6 +23,7 @@ from bot.domain.review import (
     Presence,
     Preview,
     PublishRecord,
+    Record,
     Split,
     StepClass,
     StepReport,
@@ -154,7 +155,7 @@ def steps(record: ApplyRecord | None, *, deferred: bool = True, holes: bool = Tr
     committed = (Change(VALUES, File(_OLD), File(after)),)
     later = None if deferred else StepStatus.SUCCEEDED
     skipped = record is None
-    records = (
+    records: tuple[tuple[StepClass, StepStatus | None, Record | None, tuple[Change, ...]], ...] = (
         (StepClass.READ, StepStatus.SUCCEEDED, None, ()),
         (StepClass.EDIT, StepStatus.SUCCEEDED, None, ()),
         (StepClass.INFRA, StepStatus.SKIPPED if skipped else None, record, ()),

@@ -7,9 +7,10 @@ from typing import cast
 
 import pytest
 
-from bot.domain.files import CommitId
+from bot.domain.files import CommitId, TreeId
 from bot.domain.github import PullNumber
-from bot.ports import Git, GitHub, TransientError
+from bot.ports import Git, GitHub, Signature, TransientError
+from bot.ports.git import Commit
 from bot.workflow.publish import Branch, Publisher
 from tests.domain import reviews as b
 
@@ -28,6 +29,15 @@ class MovedGit:
     async def resolve(self, url: str, revision: str) -> CommitId | None:
         return PUSHED
 
+    async def is_ancestor(self, url: str, ancestor: CommitId, descendant: CommitId) -> bool:
+        return False
+
+    async def read_commit(self, url: str, commit: CommitId) -> Commit:
+        signature = Signature("uma", "uma@example.com", b.NOW)
+        return Commit(
+            commit, TreeId("3" * 40), (), "Mine", signature, signature, {"Lockstep-Stage": "shop/prod"}
+        )
+
 
 @pytest.mark.parametrize("people", [True, False], ids=["on top of people's commits", "over our own"])
 @pytest.mark.parametrize("digest", ["d1", "d0"], ids=["the digest stays", "the digest changes"])
@@ -36,3 +46,10 @@ async def test_a_branch_that_was_pushed_to_meanwhile_gets_no_digest(people: bool
     promotion = replace(b.in_review(), pull=PullNumber(7), head=SEEN, heads=(SEEN,), digest=digest)
     with pytest.raises(TransientError, match="pushed to while its preview was made"):
         await publisher.publish_branch(promotion, b.preview(), Branch(SEEN, people=people), "")
+
+
+async def test_a_branch_that_a_task_names_is_not_taken_from_whoever_was_quicker() -> None:
+    publisher = Publisher(cast(Git, MovedGit()), cast(GitHub, None), ("lockstep", "lockstep@localhost"))
+    promotion = replace(b.promotion(), target=b.MAIN, source="release/dev")
+    with pytest.raises(TransientError, match="release/dev was written meanwhile"):
+        await publisher.publish_branch(promotion, b.preview(source="release/dev"), Branch(None), "")

@@ -1,4 +1,4 @@
-"""Pull requests, approvals, tags, metadata, and the list of all kinds."""
+"""Approvals, tags, metadata, and the list of all kinds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ import pytest
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName, FreightStatus
 from bot.domain.github import (
-    CheckId,
-    CheckStatus,
     CommentId,
-    Conclusion,
     Permission,
-    PostedCheck,
     PullNumber,
     PullRequest,
     Repository,
@@ -30,18 +26,13 @@ from bot.domain.github import (
 from bot.domain.promotion import StepStatus
 from bot.domain.review import GateRecord, Presence, StepClass, StepReport
 from bot.domain.values import Sensitive, Unknown, Value
-from bot.ports import Event, GitHub, MergeDone, MergeRefused, Ports, StageRecord, TerminalError
+from bot.ports import Event, GitHub, Ports, StageRecord, TerminalError
 from bot.steps import KINDS, build_steps
 from bot.steps.contract import Config
 from bot.steps.get_user_input import GetUserInput
 from bot.steps.gh_issue_add_comment import GhIssueAddComment
 from bot.steps.git_clone import GitClone
-from bot.steps.git_commit import GitCommit
-from bot.steps.git_merge_pr import GitMergePr
-from bot.steps.git_open_pr import GitOpenPr
-from bot.steps.git_push import GitPush
 from bot.steps.git_tag import GitTag
-from bot.steps.git_wait_for_pr import GitWaitForPr
 from bot.steps.record_audit_event import EventStore, RecordAuditEvent
 from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import MetadataStore, SetMetadata
@@ -62,25 +53,13 @@ class FakeGitHub:
     reviews: list[Review] = field(default_factory=list)
     teams: dict[str, set[str]] = field(default_factory=dict)
     permissions: dict[str, Permission] = field(default_factory=dict)
-    checks: list[PostedCheck] = field(default_factory=list)
-    labels: dict[int, list[str]] = field(default_factory=dict)
     comments: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def repository_of(self, url: str) -> Repository | None:
         return OPS if url == self.url else None
 
-    async def find_pull_request(
-        self, repository: Repository, *, head_branch: str, state: str = "open"
-    ) -> PullRequest | None:
-        return next((p for p in self.pulls.values() if p.head_branch == head_branch and p.open), None)
-
     async def get_pull_request(self, repository: Repository, number: PullNumber) -> PullRequest:
         return self.pulls[number]
-
-    async def open_pull_request(
-        self, repository: Repository, *, head_branch: str, base_branch: str, title: str, body: str
-    ) -> PullRequest:
-        return self.add(head_branch, base_branch, title, body)
 
     def add(self, head_branch: str, base_branch: str, title: str = "t", body: str = "") -> PullRequest:
         number = PullNumber(len(self.pulls) + 1)
@@ -100,36 +79,14 @@ class FakeGitHub:
         )
         return self.pulls[number]
 
-    async def set_labels(self, repository: Repository, number: PullNumber, labels: Sequence[str]) -> None:
-        self.labels[number] = list(labels)
-
     async def list_reviews(self, repository: Repository, number: PullNumber) -> Sequence[Review]:
         return self.reviews
-
-    async def list_checks(self, repository: Repository, head: CommitId) -> Sequence[PostedCheck]:
-        return [check for check in self.checks if check.head == head]
 
     async def get_permission(self, repository: Repository, login: str) -> Permission:
         return self.permissions.get(login, Permission.READ)
 
     async def is_team_member(self, organisation: str, team: str, login: str) -> bool:
         return login in self.teams.get(f"{organisation}/{team}", set())
-
-    async def merge_pull_request(
-        self,
-        repository: Repository,
-        number: PullNumber,
-        *,
-        head: CommitId,
-        method: str,
-        title: str,
-        message: str,
-    ) -> MergeDone | MergeRefused:
-        pull = self.pulls[number]
-        if pull.head != head:
-            return MergeRefused("head moved", head_moved=True)
-        self.pulls[number] = replace(pull, open=False, merged=True, merge_commit=CommitId("c" * 40))
-        return MergeDone(CommitId("c" * 40))
 
     async def post_comment(
         self, repository: Repository, number: PullNumber, body: str, *, marker: str
@@ -141,11 +98,6 @@ class FakeGitHub:
         at = NOW + timedelta(minutes=len(self.reviews))
         self.reviews.append(Review(len(self.reviews), user, state, CommitId(commit * 40), at))
 
-    def pass_check(self, conclusion: Conclusion | None = Conclusion.SUCCESS) -> None:
-        self.checks = [
-            PostedCheck(CheckId(1), "lockstep", CommitId("a" * 40), 1, CheckStatus.COMPLETED, conclusion, "")
-        ]
-
 
 @pytest.fixture
 def hub(bench: Bench) -> FakeGitHub:
@@ -154,127 +106,6 @@ def hub(bench: Bench) -> FakeGitHub:
 
 def port(hub: FakeGitHub) -> GitHub:
     return cast(GitHub, hub)
-
-
-# -- pull requests ---------------------------------------------------------------------------------------------
-
-
-def opening(bench: Bench, **more: Value) -> Config:
-    return {"repoURL": bench.url, "sourceBranch": "feature", "targetBranch": "main", **more}
-
-
-async def test_a_pull_request_takes_its_texts_from_the_commit(
-    bench: Bench, hub: FakeGitHub, repository: Path
-) -> None:
-    git(repository, "branch", "feature", "main")
-    commit_files(repository, "feature", {"a.txt": "a"}, "Add a\n\nBecause.")
-    step = GitOpenPr(bench.git, port(hub))
-    result = await bench.fulfil(step, opening(bench, labels=["promotion"]))
-    assert result.output == {
-        "pr": {"id": 1, "url": "https://github.example/acme/ops/pull/1"},
-        "prNumber": 1,
-    }
-    assert (hub.pulls[1].title, hub.pulls[1].body) == ("Add a", "Because.")
-    assert hub.labels == {1: ["promotion"]}
-
-
-async def test_an_open_pull_request_of_the_same_head_is_adopted(
-    bench: Bench, hub: FakeGitHub, repository: Path
-) -> None:
-    git(repository, "branch", "feature", "main")
-    head = commit_files(repository, "feature", {"a.txt": "a"})
-    hub.pulls[1] = replace(hub.add("feature", "main"), head=CommitId(head))
-    result = await bench.fulfil(GitOpenPr(bench.git, port(hub)), opening(bench))
-    assert result.output["prNumber"] == 1
-    assert len(hub.pulls) == 1
-
-
-async def test_branches_that_do_not_differ_are_skipped(
-    bench: Bench, hub: FakeGitHub, repository: Path
-) -> None:
-    git(repository, "branch", "feature", "main")
-    await bench.git.fetch(bench.url)
-    step = GitOpenPr(bench.git, port(hub))
-    assert (await bench.preview(step, opening(bench))).status is StepStatus.SKIPPED
-    bench.again()
-    assert (await bench.fulfil(step, opening(bench))).status is StepStatus.SKIPPED
-
-
-async def test_a_preview_of_a_push_and_a_pull_request_opens_nothing(bench: Bench, hub: FakeGitHub) -> None:
-    checkout: Value = {"path": "src", "branch": "main"}
-    await bench.preview(GitClone(bench.git), {"repoURL": bench.url, "checkout": [checkout]})
-    await bench.tree.write("src/a.txt", b"a")
-    await bench.preview(GitCommit(bench.git), {"path": "src", "message": "Add a"})
-    await bench.preview(GitPush(bench.git), {"path": "src", "targetBranch": "feature"})
-    result = await bench.preview(GitOpenPr(bench.git, port(hub)), opening(bench))
-    assert result.output["prNumber"] == Unknown("known after step: git-open-pr.prNumber")
-    assert hub.pulls == {}
-
-
-async def test_a_missing_source_branch_fails(bench: Bench, hub: FakeGitHub) -> None:
-    result = await bench.fulfil(GitOpenPr(bench.git, port(hub)), opening(bench))
-    assert result.status is StepStatus.FAILED
-    assert "no branch 'feature'" in result.message
-
-
-async def test_another_server_is_refused(bench: Bench, hub: FakeGitHub) -> None:
-    config = {**opening(bench), "repoURL": "https://gitlab.example/acme/ops"}
-    with pytest.raises(TerminalError, match=r"https://gitlab\.example/acme/ops is no repository"):
-        await bench.preview(GitOpenPr(bench.git, port(hub)), config)
-
-
-async def test_a_pull_request_is_waited_for_until_it_is_merged(bench: Bench, hub: FakeGitHub) -> None:
-    pull = hub.add("feature", "main")
-    step = GitWaitForPr(port(hub))
-    config: Config = {"repoURL": bench.url, "prNumber": 1}
-    assert (await bench.preview(step, config)).output["commit"] == Unknown("known after merge: commit")
-    waiting = await bench.fulfil(step, config)
-    assert (waiting.status, waiting.retry_after) == (StepStatus.RUNNING, 30.0)
-    hub.pulls[1] = replace(pull, open=False, merged=True, merge_commit=CommitId("c" * 40))
-    merged = await bench.fulfil(step, config)
-    assert merged.output == {
-        "pr": {"id": 1, "url": pull.url, "open": False, "merged": True},
-        "commit": "c" * 40,
-    }
-
-
-async def test_a_pull_request_that_is_closed_unmerged_fails(bench: Bench, hub: FakeGitHub) -> None:
-    hub.pulls[1] = replace(hub.add("feature", "main"), open=False, closed_by="ada")
-    result = await bench.fulfil(GitWaitForPr(port(hub)), {"repoURL": bench.url, "prNumber": 1})
-    assert (result.status, "by ada" in result.message) == (StepStatus.FAILED, True)
-
-
-async def test_a_merge_waits_for_our_check_and_happens_once(bench: Bench, hub: FakeGitHub) -> None:
-    hub.add("feature", "main")
-    step = GitMergePr(port(hub))
-    config: Config = {"repoURL": bench.url, "prNumber": 1}
-    assert (await bench.fulfil(step, config)).status is StepStatus.RUNNING
-    hub.pass_check(Conclusion.FAILURE)
-    assert (await bench.fulfil(step, config)).status is StepStatus.RUNNING
-    hub.pass_check()
-    assert (await bench.fulfil(step, config)).output == {"commit": "c" * 40}
-    assert (await bench.fulfil(step, config)).output == {"commit": "c" * 40}
-
-
-@pytest.mark.parametrize(
-    ("change", "wait", "status"),
-    [
-        ({"mergeable": False}, True, StepStatus.FAILED),
-        ({"mergeable": None}, True, StepStatus.RUNNING),
-        ({"mergeable": None}, False, StepStatus.FAILED),
-        ({"draft": True}, True, StepStatus.RUNNING),
-        ({"open": False}, True, StepStatus.FAILED),
-    ],
-    ids=["conflict", "not known, waiting", "not known", "draft", "closed"],
-)
-async def test_what_is_not_ready_to_be_merged(
-    bench: Bench, hub: FakeGitHub, change: dict[str, object], wait: bool, status: StepStatus
-) -> None:
-    hub.pulls[1] = replace(hub.add("feature", "main"), **change)  # type: ignore[arg-type]
-    hub.pass_check()
-    config: Config = {"repoURL": bench.url, "prNumber": 1, "wait": wait}
-    assert (await bench.fulfil(GitMergePr(port(hub)), config)).status is status
-    assert not hub.pulls[1].merged
 
 
 # -- approvals ---------------------------------------------------------------------------------------------------

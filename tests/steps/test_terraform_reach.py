@@ -6,8 +6,8 @@ import pytest
 
 from bot.domain.files import CommitId, File, Mode
 from bot.domain.review import Pin
+from bot.steps.checkout import Checkout
 from bot.steps.terraform_reach import View, find_reach
-from bot.steps.worktree import Checkout
 from tests.steps.bench import Bench
 
 BACKEND = 'terraform {\n  backend "s3" {}\n}\n'
