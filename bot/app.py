@@ -36,7 +36,7 @@ from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 from bot.ports import ConfigSource, Ports, TerminalError, TransientError
-from bot.settings import Settings
+from bot.settings import Settings, addresses_of
 from bot.steps import NOT_CARRIED_OUT, build_steps
 from bot.web.access import Access
 from bot.web.api import Api
@@ -332,14 +332,12 @@ def _engine_database(settings: Settings) -> str:
 
 
 def _github(settings: Settings) -> GitHubSettings:
-    api = settings.github_url.rstrip("/")
-    # github.com and GHE.com have a host for the API, GitHub Enterprise Server a path.
-    web = api.replace("://api.", "://", 1) if "://api." in api else api.removesuffix("/api/v3")
+    api, web = addresses_of(settings.github_url)
     return GitHubSettings(
         app_id=settings.app_id,
         private_key=settings.private_key,
-        api_url=f"{api}/",
-        web_url=f"{web}/",
+        api_url=api,
+        web_url=web,
         write_interval=settings.pace,
     )
 

@@ -21,6 +21,7 @@ from bot.ports.git import (
     Signature,
 )
 from bot.ports.github import GitHub, MergeDone, MergeRefused
+from bot.ports.registering import AppCredentials, Registering
 from bot.ports.signing_in import SignIn
 from bot.ports.store import (
     AppliedState,
@@ -70,6 +71,7 @@ class Ports:
 
 
 __all__ = [
+    "AppCredentials",
     "AppliedState",
     "ArgoCD",
     "Clock",
@@ -98,6 +100,7 @@ __all__ = [
     "PushOutcome",
     "Pushed",
     "Refused",
+    "Registering",
     "Registry",
     "Secrets",
     "SignIn",
