@@ -89,6 +89,25 @@ def _set_up(command: str, settings: SetupSettings, organisation: str, *, replace
     return 0
 
 
+def _doctor(given: argparse.Namespace) -> int:
+    from bot.app import load
+    from bot.doctor import diagnose
+    from bot.domain.doctor import judge_settings, must_mend
+    from bot.reports.doctor import render_json, render_table
+    from bot.settings import Settings, SettingsError
+
+    environ = dict(os.environ)
+    try:
+        settings = Settings.from_env(environ)
+    except SettingsError as error:
+        findings = judge_settings(str(error).splitlines())
+    else:
+        reduce_environment()
+        findings = [*judge_settings([]), *diagnose(settings, load)]
+    print(render_json(findings) if given.json else render_table(findings))
+    return 1 if must_mend(findings) else 0
+
+
 def _validate(given: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -148,7 +167,14 @@ def reduce_environment() -> None:
             del os.environ[name]
 
 
-_COMMANDS = {"demo": _demo, "preview": _preview, "serve": _serve, "setup": _setup, "validate": _validate}
+_COMMANDS = {
+    "demo": _demo,
+    "doctor": _doctor,
+    "preview": _preview,
+    "serve": _serve,
+    "setup": _setup,
+    "validate": _validate,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -170,6 +196,8 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument(
         "--replace", action="store_true", help="register another App although there is one already"
     )
+    doctor = commands.add_parser("doctor", help="say what is wrong with the installation, and how to mend it")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
     validate = commands.add_parser(
         "validate", help="check a configuration; every problem with file, line and key"
     )

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.applications import Starlette
 
-from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
+from bot.adapters.argocd import ArgoCDServers
 from bot.adapters.clock import SystemClock
-from bot.adapters.config import DirectorySource, RepositorySource, parse_source
+from bot.adapters.config import parse_source
 from bot.adapters.git import GitMirror
 from bot.adapters.github.app import GitHubApp
-from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.logs import start_logging
@@ -29,14 +28,14 @@ from bot.adapters.oci.client import OciRegistries
 from bot.adapters.secrets import SecretStore
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
-from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
+from bot.adapting import argocd_servers, config_source, github_settings, registry_logins, terraform_tool
 from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
-from bot.ports import ConfigSource, Ports, TerminalError, TransientError
-from bot.settings import Settings, addresses_of
+from bot.ports import Ports, TerminalError, TransientError
+from bot.settings import Settings
 from bot.steps import NOT_CARRIED_OUT, build_steps
 from bot.web.access import Access
 from bot.web.api import Api
@@ -109,23 +108,23 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         clock, vault = SystemClock(), KeyFileVault(settings.data / "vault.key")
         store = open_store(settings.database, vault)
         stack.callback(store.close)
-        github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
+        github = await stack.enter_async_context(GitHubApp(github_settings(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
         read = partial(load, replicas=not _is_sqlite(settings))
-        configuration = Configuration(_source(settings, git, github), store, read)
+        configuration = Configuration(config_source(settings, git, github), store, read)
         secrets = SecretStore(
             lambda: configuration.pipeline,
             directory=Path(settings.secrets_directory) if settings.secrets_directory else None,
             environment=settings.environment,
         )
-        terraform = TerraformRunner(settings.data, vault, _tool(settings))
+        terraform = TerraformRunner(settings.data, vault, terraform_tool(settings))
         ports = Ports(
             clock=clock,
             git=git,
             terraform=terraform,
             github=github,
-            argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
-            registry=await stack.enter_async_context(OciRegistries(_registry_logins(settings, secrets))),
+            argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
+            registry=await stack.enter_async_context(OciRegistries(registry_logins(settings, secrets))),
             secrets=secrets,
             vault=vault,
             http=await stack.enter_async_context(HttpClient()),
@@ -244,7 +243,7 @@ def make_dashboard(lockstep: Lockstep) -> Dashboard | None:
     if not settings.client_id:
         return None
     base = urlsplit(settings.public_url).path.rstrip("/")
-    hosts = _github(settings)
+    hosts = github_settings(settings)
     client = OAuthClient(
         client_id=settings.client_id,
         client_secret=settings.client_secret,
@@ -329,46 +328,3 @@ def _engine_database(settings: Settings) -> str:
         path = Path(settings.database.removeprefix("sqlite:///"))
         return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
     return settings.database
-
-
-def _github(settings: Settings) -> GitHubSettings:
-    api, web = addresses_of(settings.github_url)
-    return GitHubSettings(
-        app_id=settings.app_id,
-        private_key=settings.private_key,
-        api_url=api,
-        web_url=web,
-        write_interval=settings.pace,
-    )
-
-
-def _source(settings: Settings, git: GitMirror, github: GitHubApp) -> ConfigSource:
-    source = parse_source(settings.config)
-    if isinstance(source, Path):
-        return DirectorySource(source)
-    return RepositorySource(source[0], source[1], git, github)
-
-
-def _tool(settings: Settings) -> Tool:
-    return Tool(
-        binary=settings.terraform,
-        isolation="none" if settings.isolation == "none" else "landlock",
-        mirror=Path(settings.provider_mirror) if settings.provider_mirror else None,
-        cache=settings.data / "providers",
-    )
-
-
-def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
-    return {
-        name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
-        for name, server in settings.argocd.items()
-    }
-
-
-def _registry_logins(settings: Settings, secrets: SecretStore) -> Callable[[str], tuple[str, str] | None]:
-    logins = {login.host.lower(): (login.username, login.password) for login in settings.registries}
-
-    def find(repository: str) -> tuple[str, str] | None:
-        return logins.get(repository.partition("/")[0].lower()) or secrets.find_image_credentials(repository)
-
-    return find
