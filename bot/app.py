@@ -30,6 +30,7 @@ from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
 from bot.adapters.vault import KeyFileVault
 from bot.adapting import argocd_servers, config_source, github_settings, registry_logins, terraform_tool
+from bot.doctor import examine
 from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
@@ -185,7 +186,14 @@ def join(
         configuration=configuration,
         stages=looker,
         discoverer=Discoverer(ports.registry, store, ports.clock, settings.settle),
-        commands=Commands(store, github, looker, reporter, lambda: identity),
+        commands=Commands(
+            store,
+            github,
+            looker,
+            reporter,
+            lambda: identity,
+            partial(examine, settings, configuration.load, configuration.source),
+        ),
         worker=worker,
         reporter=reporter,
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository),

@@ -24,6 +24,7 @@ from bot.adapting import argocd_servers, config_source, github_settings, registr
 from bot.domain.app_manifest import parse_manifest
 from bot.domain.doctor import Finding
 from bot.domain.pipeline import Pipeline
+from bot.ports import ConfigSource
 from bot.settings import Settings
 from bot.workflow.configuration import Load
 from bot.workflow.doctor import Bench, Doctor
@@ -44,14 +45,16 @@ def diagnose(settings: Settings, load: Load) -> list[Finding]:
     return asyncio.run(examine(settings, load))
 
 
-async def examine(settings: Settings, load: Load) -> list[Finding]:
-    """What `diagnose` does, within an event loop."""
-    async with open_doctor(settings, load) as doctor:
+async def examine(settings: Settings, load: Load, config: ConfigSource | None = None) -> list[Finding]:
+    """What `diagnose` does, within an event loop; a bot that runs reads the pipeline from its own `config`."""
+    async with open_doctor(settings, load, config) as doctor:
         return await doctor.examine()
 
 
 @asynccontextmanager
-async def open_doctor(settings: Settings, load: Load) -> AsyncIterator[Doctor]:
+async def open_doctor(
+    settings: Settings, load: Load, config: ConfigSource | None = None
+) -> AsyncIterator[Doctor]:
     """A doctor with connections of his own, open for as long as the block lasts.
 
     Raises TerminalError if LOCKSTEP_CONFIG is no source at all.
@@ -74,7 +77,7 @@ async def open_doctor(settings: Settings, load: Load) -> AsyncIterator[Doctor]:
             machine=LocalMachine(settings.data, settings.database, terraform_tool(settings)),
             github=AppInspection(connection, http, clock),
             manifest=parse_manifest(read_manifest()),
-            config=config_source(settings, git, app),
+            config=config or config_source(settings, git, app),
             load=load,
             argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=await stack.enter_async_context(OciRegistries(registry_logins(settings, secrets))),

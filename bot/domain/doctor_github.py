@@ -166,7 +166,7 @@ def judge_branch(facts: BranchFacts, app_id: int) -> list[Finding]:
     check, subject = "branch rules", f"{facts.repository} {facts.branch}"
     found = _judge_checks(facts, app_id)
     if facts.reviews:
-        said = f"{facts.reviews} reviews are required: rules are per branch, but Stages share it"
+        said = f"{facts.reviews} approving review(s) are required: rules are per branch, but Stages share it"
         found.append(fail(check, subject, said, f"set required approvals to 0; `{CHECK}` counts them"))
     if facts.strict:
         said = "branches must be up to date before merging, so every merge stops all other promotions"
