@@ -41,6 +41,7 @@ from bot.steps import NOT_CARRIED_OUT, build_steps
 from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
+from bot.web.metrics import Metrics, Readings
 from bot.web.reading import Reading
 from bot.web.rendering import Renderer
 from bot.web.server import make_app
@@ -235,7 +236,13 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             return "a loop has ended; see the log" if failed else ""
 
         try:
-            yield make_app(webhooks, Api(lockstep.store, settings.api_token), ready, make_dashboard(lockstep))
+            yield make_app(
+                webhooks,
+                Api(lockstep.store, settings.api_token),
+                ready,
+                make_dashboard(lockstep),
+                Metrics(lockstep.store, lockstep.ports.clock, partial(_read, lockstep, running)),
+            )
         finally:
             # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
             lockstep.terraform.interrupt_all("the bot is stopping")
@@ -243,6 +250,17 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await running.stop()
+
+
+def _read(lockstep: Lockstep, running: engine.Engine) -> Readings:
+    """What this process knows of itself, for monitoring."""
+    return Readings(
+        requests_left=lockstep.github.remaining,
+        terraform_running=lockstep.terraform.running,
+        terraform_begun=lockstep.terraform.begun,
+        swept_at=lockstep.looks.swept_at,
+        leads=running.leads,
+    )
 
 
 def make_dashboard(lockstep: Lockstep) -> Dashboard | None:

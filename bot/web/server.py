@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from bot import __version__
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
+from bot.web.metrics import Metrics
 from bot.web.webhooks import Webhooks
 
 
@@ -20,6 +21,7 @@ def make_app(
     api: Api,
     ready: Callable[[], Awaitable[str]],
     dashboard: Dashboard | None = None,
+    metrics: Metrics | None = None,
 ) -> Starlette:
     """The ASGI application. `ready` answers why the program cannot work now, empty if it can.
 
@@ -43,6 +45,8 @@ def make_app(
     if webhooks.secrets:
         # Without a secret nobody could be believed, so there is no such address.
         routes.append(Route("/hooks/github", webhooks.github, methods=["POST"]))
+    if metrics is not None:
+        routes.append(Route("/metrics", metrics.page))
     if dashboard is not None:
         routes += dashboard.routes()
     return Starlette(routes=routes)

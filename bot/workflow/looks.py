@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
@@ -58,6 +58,8 @@ class Looks:
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
     told: str = ""
     """The newest revision of the configuration whose problems were told."""
+    swept_at: datetime | None = None
+    """When this process last looked at everything."""
 
     # -- the loops -------------------------------------------------------------------------------------------------
 
@@ -135,6 +137,7 @@ class Looks:
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
                 await self.github.redeliver(delivery)
+        self.swept_at = self.clock.now()
 
     async def _find_lost_comments(self, age: float) -> None:
         """Have commands run whose delivery never came within `age` seconds."""

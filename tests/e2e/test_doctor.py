@@ -48,6 +48,14 @@ async def doctor(road: Road, *arguments: str) -> tuple[int, str]:
     return process.returncode, output.decode()
 
 
+async def read_metrics(road: Road) -> dict[str, float]:
+    """What the bot tells monitoring."""
+    answer = await road.client.get(f"{road.bot.url}/metrics")
+    answer.raise_for_status()
+    lines = [line.rpartition(" ") for line in answer.text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
 async def test_a_healthy_installation_has_nothing_to_mend(start_road: StartRoad) -> None:
     road = await start_road()
     status, shown = await doctor(road, "--json")
@@ -68,6 +76,11 @@ async def test_a_healthy_installation_has_nothing_to_mend(start_road: StartRoad)
     pull = await road.wait_for_pull()
     comment = await road.comment(pull.number, "/doctor")
     assert "nothing to mend" in await wait_for_reply(road, comment)
+    metrics = await read_metrics(road)
+    assert metrics['lockstep_promotions{state="Review"}'] == 1
+    assert metrics['lockstep_terraform_runs_total{operation="plan"}'] >= 1
+    assert metrics["lockstep_last_sweep_timestamp_seconds"] > 0
+    assert metrics[f'lockstep_github_requests_left{{installation="{road.demo.installation_id}"}}'] > 0
     assert "may not do this" in await say(road, pull.number, "/doctor", "uma", answer="-1")
 
 
