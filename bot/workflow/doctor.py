@@ -186,7 +186,11 @@ class Doctor:
         found: list[Finding] = []
         for stage in pipeline.stages.values():
             pushes = select_policy(pipeline, stage).write_back == "Push"
-            for place in find_branches(pipeline, stage):
+            places, untold = find_branches(pipeline, stage)
+            if untold:
+                said = f"where Stage {stage.metadata.name} pushes to is told by expressions that only a promotion has"
+                found.append(unknown("branch rules", "", said))
+            for place in places:
                 repository = self.repository_of(place.url)
                 if repository is None:
                     said = f"Stage {stage.metadata.name} pushes there, which is no repository of this GitHub"

@@ -33,8 +33,9 @@ class NamedApplication:
     namespace: str
 
 
-def find_branches(pipeline: Pipeline, stage: Stage) -> list[NamedBranch]:
-    """Where the Stage's promotions are pushed to, each once."""
+def find_branches(pipeline: Pipeline, stage: Stage) -> tuple[list[NamedBranch], int]:
+    """Where the Stage's promotions are pushed to, each once, and how many pushes cannot be told before one."""
+    untold = 0
     checkouts: dict[str, NamedBranch] = {}
     found: dict[NamedBranch, None] = {}
     for step in _steps(pipeline, stage):
@@ -43,10 +44,12 @@ def find_branches(pipeline: Pipeline, stage: Stage) -> list[NamedBranch]:
         elif step.uses == "git-push":
             path = _text(stage, step, "path")
             place = checkouts.get(_plain(path))
-            if place is not None:
+            if place is None:
+                untold += 1
+            else:
                 branch = _text(stage, step, "targetBranch") or place.branch
                 found[NamedBranch(place.url, branch)] = None
-    return list(found)
+    return list(found), untold
 
 
 def _checkouts(stage: Stage, step: Step) -> dict[str, NamedBranch]:
