@@ -241,7 +241,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
                 Api(lockstep.store, settings.api_token),
                 ready,
                 make_dashboard(lockstep),
-                Metrics(lockstep.store, lockstep.ports.clock, partial(_read, lockstep, running)),
+                make_metrics(lockstep, running),
             )
         finally:
             # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
@@ -252,15 +252,19 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             await running.stop()
 
 
-def _read(lockstep: Lockstep, running: engine.Engine) -> Readings:
-    """What this process knows of itself, for monitoring."""
-    return Readings(
-        requests_left=lockstep.github.remaining,
-        terraform_running=lockstep.terraform.running,
-        terraform_begun=lockstep.terraform.begun,
-        swept_at=lockstep.looks.swept_at,
-        leads=running.leads,
-    )
+def make_metrics(lockstep: Lockstep, running: engine.Engine) -> Metrics:
+    """The page for monitoring, which adds what this process knows of itself."""
+
+    def read() -> Readings:
+        return Readings(
+            requests_left=lockstep.github.remaining,
+            terraform_running=lockstep.terraform.running,
+            terraform_begun=lockstep.terraform.begun,
+            swept_at=lockstep.looks.swept_at,
+            leads=running.leads,
+        )
+
+    return Metrics(lockstep.store, lockstep.ports.clock, read)
 
 
 def make_dashboard(lockstep: Lockstep) -> Dashboard | None:

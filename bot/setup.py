@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 
@@ -16,6 +18,7 @@ from bot.adapters.filelock import hold_file
 from bot.adapters.github.manifest import GitHubManifests
 from bot.adapters.http import HttpClient
 from bot.adapters.vault import KeyFileVault
+from bot.domain.app_manifest import propose_rules
 from bot.ports import AppCredentials, TerminalError, TransientError
 from bot.settings import SetupSettings, addresses_of
 from bot.web.rendering import Renderer
@@ -94,7 +97,9 @@ async def _serve(
             ending.cancel()
             await serving
     if pages.done is not None:
-        say(_describe(pages.done, file))
+        rules = settings.data / "github-ruleset.json"
+        rules.write_text(json.dumps(propose_rules(pages.done.app_id), indent=2) + "\n")
+        say(_describe(pages.done, file, rules))
     return pages.done
 
 
@@ -113,9 +118,9 @@ def _listen(port: int) -> socket.socket:
     return listening
 
 
-def _describe(made: AppCredentials, file: AppFile) -> str:
+def _describe(made: AppCredentials, file: AppFile, rules: Path) -> str:
     return (
         f"The App {made.name} is registered; its key and secrets are in {file.path}.\n"
         f"Install it: {made.install_page}\n"
-        "Then protect the branches that releases go to, and run `lockstep doctor`."
+        f"Then protect the branches that releases go to by the rule set in {rules}, and run `lockstep doctor`."
     )

@@ -186,7 +186,7 @@ def _judge_checks(facts: BranchFacts, app_id: int) -> list[Finding]:
     check, subject = "branch rules", f"{facts.repository} {facts.branch}"
     required = [item for item in facts.checks if item.name == CHECK]
     if not required:
-        remedy = "import the rule set that `lockstep setup` shows (docs/operating.md, Branch rules)"
+        remedy = "import the rule set that `lockstep setup` left in LOCKSTEP_DATA, or require it by hand"
         return [fail(check, subject, f"`{CHECK}` is not required: anybody may merge past it", remedy)]
     if not any(item.app == app_id for item in required):
         others = sorted({str(item.app) if item.app is not None else "any source" for item in required})

@@ -7,6 +7,7 @@ and the `state` that we signed for this browser; the code becomes credentials, w
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 import json
 import logging
@@ -173,7 +174,9 @@ class SetupPages:
 
     def _finished(self, made: AppCredentials) -> Response:
         rules = json.dumps(propose_rules(made.app_id), indent=2)
-        response = self.renderer.page("setup_done.html", made=made, rules=rules)
+        # In the address itself, since GitHub imports a file, and this server ends with this page.
+        file = f"data:application/json;base64,{base64.b64encode(rules.encode()).decode()}"
+        response = self.renderer.page("setup_done.html", made=made, rules=rules, file=file)
         # The page must be with the browser before the server may end.
         response.background = BackgroundTask(self.finish, made)
         return response

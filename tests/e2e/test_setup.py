@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import html
 import json
 import os
@@ -147,6 +148,11 @@ async def test_one_click_makes_an_app_whose_credentials_the_settings_read(world:
         assert not any(secret in text for secret in secrets)
     assert kept.install_page in done.text
     assert f"&#34;integration_id&#34;: {app.id}" in done.text
+    downloaded = re.search(r'href="data:application/json;base64,([^"]+)" download', done.text)
+    assert downloaded is not None
+    rules = json.loads(base64.b64decode(html.unescape(downloaded[1])))
+    assert rules == json.loads((world.data / "github-ruleset.json").read_text())
+    assert rules["bypass_actors"][0]["actor_id"] == app.id
     settings = Settings.from_env(world.environment | {"LOCKSTEP_CONFIG": "config"})
     assert (settings.app_id, settings.private_key, settings.client_secret) == (
         kept.app_id,
@@ -243,9 +249,11 @@ async def test_a_file_that_a_crash_left_is_removed_and_hurts_nobody(world: World
     async with world.setting_up() as browser:
         assert not left.exists()
         assert (await browser.client.get(await browser.register(await browser.enter()))).status_code == 200
+        await asyncio.wait_for(browser.running, 10)
     assert AppFile(world.data).read() is not None
     assert sorted(path.name for path in world.data.iterdir()) == [
         "github-app.json",
+        "github-ruleset.json",
         "setup.lock",
         "vault.key",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,14 @@ from bot.adapters.clock import SystemClock
 from bot.adapters.github.connection import Connection, GitHubSettings
 from bot.adapters.github.inspection import AppInspection
 from bot.adapters.http import HttpClient
+from bot.domain.app_manifest import propose_rules
+from bot.domain.doctor import Level
 from bot.domain.doctor_facts import BranchFacts, RequiredCheck
+from bot.domain.doctor_github import judge_branch
 from bot.ports import TerminalError
 from bot.sandbox.github.accounts import App, Installation
 from bot.sandbox.github.installing import set_suspended
-from bot.sandbox.github.records import Delivery
+from bot.sandbox.github.records import Delivery, Ruleset
 from bot.sandbox.github.rules import BranchRules, Bypass
 from tests.adapters.github.conftest import SHOP, World, judge
 
@@ -117,6 +121,16 @@ async def test_the_rules_of_a_branch(world: World) -> None:
     assert facts.merge_methods == {"squash"}
     open_to_us = BranchRules(required_checks=(("lockstep", ours),), bypass=(Bypass("Integration", ours),))
     assert (await branch_with(world, open_to_us)).bypass == "always"
+
+
+async def test_the_rule_set_that_setup_proposes_satisfies_the_doctor(world: World) -> None:
+    ours = world.stage.credentials.app_id
+    proposed: Any = propose_rules(ours)
+    store, repository = world.stage.github.world.store, world.stage.github.repository("acme/shop")
+    rules, bypass = tuple(proposed["rules"]), tuple(proposed["bypass_actors"])
+    store.add(Ruleset(repository.id, proposed["name"], "main", rules=rules, bypass=bypass))
+    facts = await branch_with(world, None)
+    assert [finding.level for finding in judge_branch(facts, ours)] == [Level.OK]
 
 
 async def test_a_branch_without_rules(world: World) -> None:
