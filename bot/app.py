@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,38 +16,45 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.applications import Starlette
 
-from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
+from bot.adapters.argocd import ArgoCDServers
 from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
-from bot.adapters.config import DirectorySource, RepositorySource, parse_source
+from bot.adapters.config import parse_source
 from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
-from bot.adapters.github.connection import GitHubSettings
 from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.id_tokens import PublishedKeys
-from bot.adapters.logins import Logins
 from bot.adapters.logs import start_logging
 from bot.adapters.messages import MessageChannels
 from bot.adapters.oci import OciArtifacts, OciRegistries
 from bot.adapters.oci.wire import Wire
-from bot.adapters.rendering import CommandRenderer, RenderTools
-from bot.adapters.secrets import SecretStore
+from bot.adapters.rendering import CommandRenderer
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
-from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
+from bot.adapting import (
+    argocd_servers,
+    config_source,
+    github_settings,
+    make_logins,
+    render_tools,
+    secret_store,
+    terraform_tool,
+)
+from bot.doctor import examine
 from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
-from bot.ports import ConfigSource, Ports, TerminalError, TransientError
+from bot.ports import Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
 from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
+from bot.web.metrics import Metrics, Readings
 from bot.web.reading import Reading
 from bot.web.receivers import Receivers
 from bot.web.rendering import Renderer
@@ -124,17 +131,16 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         clock, vault = SystemClock(), KeyFileVault(settings.data / "vault.key")
         store = open_store(settings.database, vault)
         stack.callback(store.close)
-        github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
+        github = await stack.enter_async_context(GitHubApp(github_settings(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
-        missing = _render_tools(settings).find_missing()
-        read = partial(load, replicas=not _is_sqlite(settings), missing=missing)
-        configuration = Configuration(_source(settings, git, github), store, read)
-        secrets = _secrets(settings, lambda: configuration.pipeline)
+        tools = render_tools(settings)
+        read = partial(load, replicas=not _is_sqlite(settings), missing=tools.find_missing())
+        configuration = Configuration(config_source(settings, git, github), store, read)
+        secrets = secret_store(settings, lambda: configuration.pipeline)
         wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
-        hosts = {login.host.lower(): (login.username, login.password) for login in settings.registries}
-        logins = Logins(secrets, wire, clock, hosts)
-        terraform = TerraformRunner(settings.data, vault, _tool(settings))
-        renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), logins.of_dependency)
+        logins = make_logins(settings, secrets, wire, clock)
+        terraform = TerraformRunner(settings.data, vault, terraform_tool(settings))
+        renderer = CommandRenderer(settings.data / "rendering", tools, logins.of_dependency)
         registries = await stack.enter_async_context(OciRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
@@ -142,7 +148,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             git=git,
             terraform=terraform,
             github=github,
-            argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
+            argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
             watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
@@ -216,7 +222,15 @@ def join(
         configuration=configuration,
         stages=looker,
         discoverer=Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle),
-        commands=Commands(store, github, looker, reporter, verifier, lambda: identity),
+        commands=Commands(
+            store,
+            github,
+            looker,
+            reporter,
+            verifier,
+            lambda: identity,
+            partial(examine, settings, configuration.load, configuration.source),
+        ),
         worker=worker,
         reporter=reporter,
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),
@@ -265,8 +279,8 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             return "a loop has ended; see the log" if failed else ""
 
         try:
-            api = Api(lockstep.store, settings.api_token)
-            yield make_app(webhooks, api, ready, make_dashboard(lockstep), receivers)
+            api, dashboard = Api(lockstep.store, settings.api_token), make_dashboard(lockstep)
+            yield make_app(webhooks, api, ready, dashboard, receivers, make_metrics(lockstep, running))
         finally:
             # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
             lockstep.terraform.interrupt_all("the bot is stopping")
@@ -276,13 +290,28 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
             await running.stop()
 
 
+def make_metrics(lockstep: Lockstep, running: engine.Engine) -> Metrics:
+    """The page for monitoring, which adds what this process knows of itself."""
+
+    def read() -> Readings:
+        return Readings(
+            requests_left=lockstep.github.remaining,
+            terraform_running=lockstep.terraform.running,
+            terraform_begun=lockstep.terraform.begun,
+            swept_at=lockstep.looks.swept_at,
+            leads=running.leads,
+        )
+
+    return Metrics(lockstep.store, lockstep.ports.clock, read)
+
+
 def make_dashboard(lockstep: Lockstep) -> Dashboard | None:
     """The bot's own pages, None if people cannot sign in because the App's client is not configured."""
     settings, ports = lockstep.settings, lockstep.ports
     if not settings.client_id:
         return None
     base = urlsplit(settings.public_url).path.rstrip("/")
-    hosts = _github(settings)
+    hosts = github_settings(settings)
     client = OAuthClient(
         client_id=settings.client_id,
         client_secret=settings.client_secret,
@@ -349,13 +378,13 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
 
 async def show_receivers(settings: Settings) -> str:
     """Every webhook receiver of the newest configuration, a line each. Raises TransientError and TerminalError."""
-    async with GitHubApp(_github(settings), SystemClock()) as github:
+    async with GitHubApp(github_settings(settings), SystemClock()) as github:
         git = GitMirror(settings.data / "mirrors", github.token_for)
-        revision, files = await _source(settings, git, github).read()
+        revision, files = await config_source(settings, git, github).read()
     pipeline, problems = load(files, revision)
     if any(item.severity is Severity.ERROR and not item.stage for item in problems):
         raise TerminalError(f"the configuration {revision[:12]} is broken; lockstep validate says where")
-    return describe_receivers(pipeline, _secrets(settings, lambda: pipeline), settings.public_url)
+    return describe_receivers(pipeline, secret_store(settings, lambda: pipeline), settings.public_url)
 
 
 def _is_sqlite(settings: Settings) -> bool:
@@ -378,48 +407,3 @@ def _engine_database(settings: Settings) -> str:
         path = Path(settings.database.removeprefix("sqlite:///"))
         return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
     return settings.database
-
-
-def _github(settings: Settings) -> GitHubSettings:
-    api = settings.github_url.rstrip("/")
-    # github.com and GHE.com have a host for the API, GitHub Enterprise Server a path.
-    web = api.replace("://api.", "://", 1) if "://api." in api else api.removesuffix("/api/v3")
-    return GitHubSettings(
-        app_id=settings.app_id,
-        private_key=settings.private_key,
-        api_url=f"{api}/",
-        web_url=f"{web}/",
-        write_interval=settings.pace,
-    )
-
-
-def _source(settings: Settings, git: GitMirror, github: GitHubApp) -> ConfigSource:
-    source = parse_source(settings.config)
-    if isinstance(source, Path):
-        return DirectorySource(source)
-    return RepositorySource(source[0], source[1], git, github)
-
-
-def _tool(settings: Settings) -> Tool:
-    return Tool(
-        binary=settings.terraform,
-        isolation="none" if settings.isolation == "none" else "landlock",
-        mirror=Path(settings.provider_mirror) if settings.provider_mirror else None,
-        cache=settings.data / "providers",
-    )
-
-
-def _render_tools(settings: Settings) -> RenderTools:
-    return RenderTools(settings.helm, settings.kustomize, isolated=settings.isolation != "none")
-
-
-def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
-    return {
-        name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
-        for name, server in settings.argocd.items()
-    }
-
-
-def _secrets(settings: Settings, pipeline: Callable[[], Pipeline]) -> SecretStore:
-    directory = Path(settings.secrets_directory) if settings.secrets_directory else None
-    return SecretStore(pipeline, directory=directory, environment=settings.environment)
