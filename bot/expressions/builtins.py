@@ -122,7 +122,7 @@ _ENTRIES = (
     Builtin("first", 1, 1, lists.first, "", (_ARRAY,), shape=True),
     Builtin("last", 1, 1, lists.last, "", (_ARRAY,), shape=True),
     Builtin("take", 2, 2, lists.take, "array", (_ARRAY, _INT), shape=True),
-    Builtin("get", 2, 2, lists.get_element, "", (_SIZED | {"nil"}, frozenset()), shape=True),
+    Builtin("get", 2, 2, lists.get_element, "", (_ARRAY | _MAP, frozenset()), shape=True),
     Builtin("toPairs", 1, 1, lists.to_pairs, "array", (_MAP,)),
     Builtin("fromPairs", 1, 1, lists.from_pairs, "map", (_ARRAY,)),
     Builtin("reverse", 1, 1, lists.reverse, "array", (_ARRAY,)),
