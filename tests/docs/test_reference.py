@@ -159,6 +159,11 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.name)
+def test_every_row_says_what_it_means(page: Path) -> None:
+    assert "..." not in re.sub(r"`[^`\n]*`", "", page.read_text())
+
+
 def test_the_differences_name_steps_that_exist() -> None:
     page = (PAGES / "differences.md").read_text()
     named = re.findall(
