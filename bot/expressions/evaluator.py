@@ -316,7 +316,8 @@ class _Compiler:
         return Code(placed(run, node.at))
 
     def slice(self, node: Slice) -> Code:
-        container = self.compile(node.container).run
+        inside = self.compile(node.container)
+        container = inside.run
         start = self.compile(node.start).run if node.start else (lambda _: 0)
         end = self.compile(node.end).run if node.end else (lambda _: None)
 
@@ -324,7 +325,7 @@ class _Compiler:
             base = container(frame)
             return base if isinstance(base, ChainEnd) else cut(base, start(frame), end(frame), frame.meter)
 
-        return Code(placed(run, node.at))
+        return Code(placed(run, node.at), inside.kind if inside.kind in ("array", "string") else "")
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -376,6 +377,6 @@ class _Compiler:
             )
         cost = 1 + (len(walk(node.body)) if node.body else 0)
         run = PredicateRun(node.name, collection.run, body.run if body else None, extra, (base, cost))
-        kinds = {"filter": "array", "map": "array", "sortBy": "array", "count": "int", "groupBy": "map"}
+        kinds = {"filter": "array", "map": "array", "count": "int"}
         kind = "bool" if node.name in ("all", "any", "none", "one") else kinds.get(node.name, "")
         return Code(placed(run, node.at), kind)

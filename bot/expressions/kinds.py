@@ -90,14 +90,14 @@ def _check_arithmetic(operator: str, left: str, right: str, at: int) -> str:
     if not left or not right:
         known = left or right
         fits = known in {"", "int", "float", "time", "duration"} or (operator == "+" and known == "string")
-        if operator == "%" and known == "float":
+        if operator in ("%", "..") and known == "float":
             fits = False
         return _fitting((operator, left or "any", right or "any"), _RESULTS.get(operator, ""), at, fits=fits)
     if (operator, left, right) in _TIME_SUMS:
         return _TIME_SUMS[operator, left, right]
     if operator == "+" and left == right == "string":
         return "string"
-    fits = {left, right} <= _NUMBERS and (operator != "%" or left == right == "int")
+    fits = {left, right} <= _NUMBERS and (operator not in ("%", "..") or left == right == "int")
     sum_kind = "float" if "float" in (left, right) else "int"
     return _fitting((operator, left, right), _RESULTS.get(operator, sum_kind), at, fits=fits)
 

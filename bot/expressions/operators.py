@@ -146,13 +146,17 @@ def greater(left: Operand, right: Operand, _meter: Meter) -> bool:
 
 
 def at_most(left: Operand, right: Operand, _meter: Meter) -> bool:
-    """`<=`."""
-    return compare(left, right) <= 0
+    """`<=`; false of NaN."""
+    return compare(left, right) <= 0 and not _is_nan(left) and not _is_nan(right)
 
 
 def at_least(left: Operand, right: Operand, _meter: Meter) -> bool:
-    """`>=`."""
-    return compare(left, right) >= 0
+    """`>=`; false of NaN."""
+    return compare(left, right) >= 0 and not _is_nan(left) and not _is_nan(right)
+
+
+def _is_nan(value: Operand) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def is_in(left: Operand, right: Operand, meter: Meter) -> bool:

@@ -123,7 +123,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
         ),
         # A fraction on one side keeps the oracle's own integer division away.
         *(
-            "(<int> ^ <number>)",
+            "(<int> ^ 2)",
             "(<number> / 2.5)",
             "(<int> / f)",
             "(2.5 / <int>)",
@@ -142,7 +142,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
         *(
             "sum(<numbers>, # * 2)",
             "sum(map(<numbers>, #index))",
-            "sum(<list>)",
+            "sum(reverse(<list>))",
             "reduce(<numbers>, #acc + #)",
         ),
         *(
