@@ -133,6 +133,23 @@ def _validate(given: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
+def _schema(given: argparse.Namespace) -> int:
+    import json
+
+    from bot.pipeline import STEP_SCHEMAS
+    from bot.pipeline.json_schema import SCHEMA_KINDS, editor_schema, kind_schema
+    from bot.pipeline.schema import listed, nearest
+
+    if given.kind and given.kind not in SCHEMA_KINDS:
+        hint = nearest(given.kind, SCHEMA_KINDS) or f"; there are {listed(SCHEMA_KINDS)}"
+        print(f"lockstep schema: there is no schema of a kind {given.kind!r}{hint}", file=sys.stderr)
+        return 2
+    kind = SCHEMA_KINDS.get(given.kind)
+    schema = kind_schema(kind, STEP_SCHEMAS) if kind is not None else editor_schema(STEP_SCHEMAS)
+    print(json.dumps(schema, indent=2))
+    return 0
+
+
 def _demo(given: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -195,6 +212,7 @@ _COMMANDS = {
     "doctor": _doctor,
     "preview": _preview,
     "receivers": _receivers,
+    "schema": _schema,
     "serve": _serve,
     "setup": _setup,
     "validate": _validate,
@@ -226,6 +244,10 @@ def _parser() -> argparse.ArgumentParser:
         "validate", help="check a configuration; every problem with file, line and key"
     )
     validate.add_argument("directory", nargs="?", default="config", metavar="DIR")
+    schema = commands.add_parser("schema", help="the JSON Schema of a configuration, for editors")
+    schema.add_argument(
+        "kind", nargs="?", default="", metavar="KIND", help="such as Stage; default all kinds"
+    )
     demo = commands.add_parser("demo", help="the whole road on this machine, without any account")
     demo.add_argument(
         "--auto", action="store_true", help="play publisher and reviewer, end when prod runs it"

@@ -28,7 +28,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_without_a_command_the_help_is_shown() -> None:
     done = run()
     assert done.returncode == 2
-    for command in ("demo", "serve", "setup", "doctor", "validate", "preview", "receivers"):
+    for command in ("demo", "serve", "setup", "doctor", "validate", "preview", "receivers", "schema"):
         assert command in done.stdout
 
 
@@ -53,6 +53,19 @@ def test_every_problem_is_printed_with_its_place(tmp_path: Path) -> None:
     assert any(line.startswith("a.yaml:") and ": error: " in line for line in lines)
     assert any(line.startswith("b.yaml:4: error: spec") for line in lines)
     assert lines[-1].startswith("0 Stage(s)")
+
+
+def test_the_schema_of_every_kind_or_of_one_is_printed_as_json() -> None:
+    every, one = run("schema"), run("schema", "Stage")
+    assert (every.returncode, every.stderr, one.returncode, one.stderr) == (0, "", 0, "")
+    assert json.loads(every.stdout)["title"] == "Lockstep configuration"
+    assert json.loads(one.stdout)["properties"]["kind"] == {"const": "Stage"}
+
+
+def test_a_kind_without_a_schema_is_named_with_the_nearest_one() -> None:
+    done = run("schema", "stages")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "lockstep schema: there is no schema of a kind 'stages'; did you mean 'Stage'?\n"
 
 
 @pytest.mark.parametrize("name", ["nowhere", "binary"])
