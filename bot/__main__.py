@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(_given: argparse.Namespace) -> int:
-    from bot.app import serve
+    from bot.serving import serve
     from bot.settings import NoAppError, Settings, SettingsError, SetupSettings
 
     environ = dict(os.environ)

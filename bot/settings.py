@@ -128,6 +128,11 @@ class Settings:
     """Seconds for which new artifacts must stand still before they become Freight."""
     log_format: str = "json"
 
+    @property
+    def on_sqlite(self) -> bool:
+        """Whether this is the only process on its database; on PostgreSQL there may be others."""
+        return self.database.startswith("sqlite:///")
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
         """Read the environment; raises SettingsError with every problem at once."""
