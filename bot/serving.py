@@ -19,9 +19,7 @@ from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.id_tokens import PublishedKeys
 from bot.adapters.logs import start_logging
 from bot.adapters.terraform import TerraformRunner
-from bot.adapting import (
-    github_settings,
-)
+from bot.adapting import github_settings
 from bot.app import Lockstep, open_lockstep
 from bot.ports import TerminalError
 from bot.settings import Settings
