@@ -242,14 +242,14 @@ async def test_the_first_page_tells_what_runs_where_and_why_things_wait(
 
 async def test_the_first_page_tells_what_warehouses_found(site: Site, browser: httpx.AsyncClient) -> None:
     await site.put(views.promotion(), views.preview())
-    finds = SubscriptionFinds("git", "https://git.example/x", "code", (Find("v1.2.0", "a" * 40),), "left out")
+    found = Find("v1.2.0", "a" * 40, views.NOW)
+    finds = SubscriptionFinds("git", "https://git.example/x", "code", (found,), "left out")
     seen = encode_discovery(Discovery((finds,), "freightCreationCriteria is not met"))
     await site.store.add_discovery("acme", "otel", seen, site.clock.now())
     page = await site.sign_in(browser, "uma")
     for text in (
         "https://git.example/x",
-        "v1.2.0",
-        "a" * 40,
+        f'<span title="{"a" * 40} {views.NOW:%Y-%m-%d %H:%M} UTC"><b>v1.2.0</b></span>',
         "left out",
         "freightCreationCriteria is not met",
     ):
