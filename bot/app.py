@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
 from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
+from bot.adapters.commands import AllowedCommands, AllowList
 from bot.adapters.config import DirectorySource, RepositorySource, parse_source
 from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
@@ -45,6 +46,7 @@ from bot.ports import ConfigSource, Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
+from bot.steps.custom import StepBook, find_unusable_customs
 from bot.web.access import Access
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
@@ -91,6 +93,7 @@ class Lockstep:
     github: GitHubApp
     terraform: TerraformRunner
     renderer: CommandRenderer
+    commands: AllowedCommands
     configuration: Configuration
     looks: Looks
     ports: Ports
@@ -102,13 +105,16 @@ def load(
     *,
     replicas: bool = False,
     missing: Mapping[RenderTool, str] | None = None,
+    programs: AllowList | None = None,
 ) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has.
 
-    `replicas` says that several bots may work on it, `missing` which programs this machine does not have.
+    `replicas` says that several bots may work on it, `missing` which programs this machine does not have, `programs`
+    which ones custom steps may run.
     """
     loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
-    unusable = find_unusable_kinds(missing or {})
+    custom = find_unusable_customs(loaded.pipeline.custom_steps, (programs or AllowList()).why_refused)
+    unusable = {**custom, **find_unusable_kinds(missing or {})}
     problems = find_not_carried_out(loaded.pipeline, replicas=replicas, unusable=unusable)
     return loaded.pipeline, sort_problems([*loaded.problems, *problems])
 
@@ -127,7 +133,8 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
         missing = _render_tools(settings).find_missing()
-        read = partial(load, replicas=not _is_sqlite(settings), missing=missing)
+        programs = AllowList(settings.custom_steps)
+        read = partial(load, replicas=not _is_sqlite(settings), missing=missing, programs=programs)
         configuration = Configuration(_source(settings, git, github), store, read)
         secrets = _secrets(settings, lambda: configuration.pipeline)
         wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
@@ -135,6 +142,8 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         logins = Logins(secrets, wire, clock, hosts)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), logins.of_dependency)
+        is_isolated = settings.isolation != "none"
+        commands = AllowedCommands(settings.data / "commands", programs, isolated=is_isolated)
         registries = await stack.enter_async_context(OciRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
@@ -156,10 +165,11 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             issues=github.issues,
             workflows=github.workflows,
             signed_push=github.signed_push,
+            commands=commands,
             messages=MessageChannels(lambda: configuration.pipeline, secrets, http),
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
-        yield Lockstep(settings, store, github, terraform, renderer, configuration, looks, ports)
+        yield Lockstep(settings, store, github, terraform, renderer, commands, configuration, looks, ports)
 
 
 async def _find_identity(settings: Settings, github: GitHubApp) -> AppIdentity:
@@ -181,7 +191,9 @@ def join(
 ) -> Looks:
     """Join the workflow's parts over the ports."""
     github = ports.github
-    runners = build_steps(ports)
+    runners = StepBook(
+        build_steps(ports), lambda: configuration.pipeline.custom_steps, ports.commands, ports.vault
+    )
     gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
     # Only where people can sign in there is a page that a link could lead to.
     page = settings.public_url if settings.client_id else ""
@@ -235,6 +247,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         await lockstep.configuration.start()
         await lockstep.terraform.sweep()
         await lockstep.renderer.sweep()
+        await lockstep.commands.sweep()
         tasks: list[asyncio.Task[None]] = []
         running = await engine.start(
             _engine_database(settings),

@@ -54,6 +54,11 @@ class AllowList:
             "add it to LOCKSTEP_CUSTOM_STEPS"
         )
 
+    def why_refused(self, program: str) -> str:
+        """Why a program may not be run, empty if it may."""
+        found = self.find(program)
+        return found if isinstance(found, str) else ""
+
     def _allowed(self, program: str) -> Iterator[Path]:
         """Where the program may be; a path that is not in its shortest form could lead out of a directory."""
         is_path = posixpath.isabs(program) and posixpath.normpath(program) == program
@@ -61,9 +66,9 @@ class AllowList:
             return
         for entry in self.entries:
             path = Path(program) if is_path else (entry / program if entry.is_dir() else entry)
-            if path == entry or (path.parent == entry and entry.is_dir()):
-                if path.name == Path(program).name:
-                    yield path
+            is_allowed = path == entry or (path.parent == entry and entry.is_dir())
+            if is_allowed and path.name == Path(program).name:
+                yield path
 
 
 def _is_program(path: Path) -> bool:
@@ -83,8 +88,7 @@ class AllowedCommands:
 
     def why_refused(self, program: str) -> str:
         """See `Commands.why_refused`."""
-        found = self._programs.find(program)
-        return found if isinstance(found, str) else ""
+        return self._programs.why_refused(program)
 
     def find_secret(self, run: CommandRun, text: str) -> str:
         """See `Commands.find_secret`; where the policy's masks are broken everything counts as secret."""
@@ -111,7 +115,7 @@ class AllowedCommands:
                 stopped = masks(ended.stopped) if masks is not None else ended.stopped
                 return CommandEnded(ended.code, b"", log, stopped=stopped)
             output = await asyncio.to_thread(_read_output, cell, run, ended)
-            changed = await asyncio.to_thread(_find_changes, cell.work, run.files)
+            changed = await asyncio.to_thread(_read_changes, cell.work, run.files)
             if run.source is OutputSource.FILE:
                 changed.pop(posixpath.normpath(run.path), None)
             return CommandEnded(0, output, log, changed)
@@ -184,6 +188,16 @@ def _read_all(descriptor: int, limit: int) -> bytes:
     return bytes(data)
 
 
+def _read_changes(root: Path, before: Mapping[str, File]) -> dict[str, File | None]:
+    try:
+        return _find_changes(root, before)
+    except OSError as error:
+        raise TerminalError(
+            f"what the command left cannot be read: {error.strerror} ({error.filename}); it must leave files that its "
+            "user may read, and no process that goes on changing them"
+        ) from error
+
+
 def _find_changes(root: Path, before: Mapping[str, File]) -> dict[str, File | None]:
     """Files that are other than before, None for those that are gone; what is neither file nor link does not count."""
     changed: dict[str, File | None] = {}
@@ -193,6 +207,8 @@ def _find_changes(root: Path, before: Mapping[str, File]) -> dict[str, File | No
         seen.add(path)
         if before.get(path) == file:
             continue
+        if not path.isprintable():
+            raise TerminalError(f"the command left a file of the name {path!r}, which cannot be kept")
         changed[path] = file
         total += len(file.data)
         if len(changed) > _MOST_FILES or total > _MOST_BYTES:
@@ -232,8 +248,6 @@ def _walk_below(folder: int, prefix: str, depth: int) -> Iterator[tuple[str, Fil
 
 
 def _load(folder: int, name: str, path: str) -> File:
-    if not path.isprintable():
-        raise TerminalError(f"the command left a file of the name {path!r}, which cannot be kept")
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:
         facts = os.fstat(descriptor)

@@ -5,8 +5,8 @@ unknown is a person's to repeat. Annotated `lockstep.dev/preview: edit` it chang
 run in the preview; annotated `read` it only reads. Neither gets secrets, since both run before anybody has approved.
 
 Differs from Kargo, which runs the image's container: the command runs on the bot's machine in the isolation of
-Terraform; files that an act or a read leaves are not kept, and those in a checkout make it fail, since nobody could have
-reviewed them; expressions of the definition see `config` alone.
+Terraform; files that an act or a read leaves are not kept, and those in a checkout make it fail, since nobody could
+have reviewed them; expressions of the definition see `config` alone.
 """
 
 from __future__ import annotations

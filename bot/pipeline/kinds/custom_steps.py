@@ -156,7 +156,10 @@ def _template(source: str, path: Path, known: str = "config") -> Iterator[Findin
     for expression in expressions:
         foreign = _roots(expression) & {"ctx", "vars", "outputs", "task", "secrets"}
         if foreign:
-            message = f"{listed(sorted(foreign))} is not known here, only {known}; pass what is needed as config of the step"
+            message = (
+                f"{listed(sorted(foreign))} is not known here, only {known}; pass what is needed as config of the "
+                "step"
+            )
             yield Finding(path, message)
 
 
@@ -171,7 +174,10 @@ def admit_definition(name: str, annotations: dict[str, Json]) -> Iterator[Findin
         yield Finding(("metadata", "name"), message)
     declared = annotations.get(PREVIEW)
     if isinstance(declared, str) and declared not in _CLASSES:
-        message = f"{shown(declared)} is none of {listed(_CLASSES)}{nearest(declared, _CLASSES)}; without it the step acts"
+        hint = nearest(declared, _CLASSES)
+        message = (
+            f"{shown(declared)} is none of {listed(_CLASSES)}{hint}; without the annotation the step acts"
+        )
         yield Finding(("metadata", "annotations", PREVIEW), message)
 
 
