@@ -156,7 +156,8 @@ def _exposed_by_programs(settings: Settings, environ: Mapping[str, str]) -> list
     named += [
         value for name, value in environ.items() if name.startswith("LOCKSTEP_") and name.endswith("_FILE")
     ]
-    named += [settings.secrets_directory]
+    # Who writes a pipeline in a directory would add programs beside it.
+    named += [settings.secrets_directory, "" if settings.config.startswith("github:") else settings.config]
     private = [settings.data, *(Path(value) for value in named if value)]
     return [
         f"LOCKSTEP_CUSTOM_STEPS names {str(entry)!r}, which holds {str(path)!r} or lies in it; give programs a "

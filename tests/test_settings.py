@@ -111,12 +111,13 @@ def test_custom_steps_are_programs_and_directories_of_them(tmp_path: Path) -> No
         pytest.param("ROOT/data/steps", "lies in it", id="a directory among the bot's data"),
         pytest.param("ROOT/keys", "which holds", id="a directory that holds the App's key"),
         pytest.param("ROOT/secrets", "which holds", id="the pipeline's secrets"),
+        pytest.param("ROOT/pipeline/bin", "lies in it", id="a directory of the pipeline's"),
     ],
 )
 def test_custom_steps_never_reach_what_is_the_bots_or_the_systems(
     tmp_path: Path, entry: str, said: str
 ) -> None:
-    for name in ("steps", "data/steps", "keys", "secrets"):
+    for name in ("steps", "data/steps", "keys", "secrets", "pipeline/bin"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "keys" / "app.pem").write_text("PEM")
     (tmp_path / "link").symlink_to("/usr/bin")
@@ -125,6 +126,7 @@ def test_custom_steps_never_reach_what_is_the_bots_or_the_systems(
         "LOCKSTEP_PRIVATE_KEY": "",
         "LOCKSTEP_PRIVATE_KEY_FILE": str(tmp_path / "keys" / "app.pem"),
         "LOCKSTEP_SECRETS": str(tmp_path / "secrets"),
+        "LOCKSTEP_CONFIG": str(tmp_path / "pipeline"),
     }
     Settings.from_env(given | {"LOCKSTEP_CUSTOM_STEPS": str(tmp_path / "steps")})
     with pytest.raises(SettingsError, match=f"LOCKSTEP_CUSTOM_STEPS .*{said}"):

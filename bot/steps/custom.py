@@ -19,7 +19,7 @@ from hashlib import sha256
 from bot.domain.custom_steps import DEFAULT_TIMEOUT, LONGEST, CustomStep
 from bot.domain.digest import canonical
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord, FrozenRecord, StepClass, StepKind, StepReport
 from bot.domain.values import Value, find_sensitive, is_tainted, show
 from bot.expressions.errors import ExpressionError
 from bot.expressions.functions import TEMPLATE_FUNCTIONS
@@ -169,24 +169,25 @@ class Custom:
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Run it; an act whose outcome is unknown is a person's to repeat."""
-        step = self.definition
-        if step.step_class is StepClass.ACT:
-            if context.outcome_unknown:
-                return _unknown(f"{step.name} was begun and its end was not seen")
-            if self._has_changed(context):
-                return failed(
-                    context.alias,
-                    f"{step.name}: the CustomPromotionStep is another one than was approved; put it back and say "
-                    "/retry, or promote again",
-                )
+        name, approved = self.definition.name, context.approved
+        classes = (self.definition.step_class, approved.step_class if approved is not None else None)
+        if StepClass.ACT in classes and context.outcome_unknown:
+            return _unknown(f"{name} was begun and its end was not seen")
+        if approved is not None and self._has_changed(approved):
+            return failed(
+                context.alias,
+                f"{name}: the CustomPromotionStep is another one than was approved; put it back and say /retry, or "
+                "promote again",
+            )
         return await self._run(self._call(config), context)
 
-    def _has_changed(self, context: StepContext) -> bool:
-        """Whether what was approved was made of another definition."""
-        record = context.approved.record if context.approved is not None else None
-        if not isinstance(record, EffectRecord):
+    def _has_changed(self, approved: StepReport) -> bool:
+        """Whether what was approved was made of another definition; what edits is compared by what it wrote."""
+        if approved.step_class is not self.definition.step_class:
+            return True
+        if not isinstance(approved.record, EffectRecord):
             return False
-        seen = dict(record.details).get(_FINGERPRINT)
+        seen = dict(approved.record.details).get(_FINGERPRINT)
         return seen != dict(_Call((), ()).describe(self.definition))[_FINGERPRINT]
 
     def _call(self, config: Given) -> _Call:

@@ -199,6 +199,19 @@ async def test_another_definition_than_was_approved_is_not_run(tmp_path: Path, b
     assert (await bench.fulfil(same, {})).status is StepStatus.SUCCEEDED, "it does the same as before"
 
 
+@pytest.mark.parametrize(("before", "now"), [("act", "edit"), ("edit", "act")])
+async def test_a_definition_that_has_changed_its_class_is_not_run(
+    tmp_path: Path, bench: Bench, before: str, now: str
+) -> None:
+    await bench.preview(custom(tmp_path, "true", make(step_class=StepClass(before)), isolated=False), {})
+    bench.approved = {report.alias: report for report in bench.reports}
+    step = custom(tmp_path, COUNT, make(step_class=StepClass(now)), isolated=False)
+    result = await bench.fulfil(step, {})
+    assert (result.status, runs(tmp_path)) == (StepStatus.FAILED, 0)
+    bench.journal["scan"] = StepRun("scan", "scan", 1, StepStatus.RUNNING, begun_at=NOW)
+    assert (await bench.fulfil(step, {})).message.startswith("outcome unknown"), "it may have acted"
+
+
 async def test_a_failed_command_says_what_it_said_without_secrets(tmp_path: Path, bench: Bench) -> None:
     step = custom(tmp_path, 'echo "no: $TOKEN" >&2; exit 4', make(env=(("TOKEN", "${{ config.token }}"),)))
     result = await bench.fulfil(step, {"token": SECRET})

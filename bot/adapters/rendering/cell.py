@@ -167,13 +167,13 @@ def check_files(files: Mapping[str, File]) -> None:
     """Raises TerminalError for a path, or the target of a link, that is not inside the tree."""
     for path, file in files.items():
         if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
-            raise TerminalError(f"the path {path!r} leaves the tree; nothing is rendered from it")
+            raise TerminalError(f"the path {path!r} leaves the tree; nothing is run on it")
         if file.mode is Mode.SYMLINK:
             target = file.data.decode("utf-8", "surrogateescape")
             landed = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
             if target.startswith("/") or landed == ".." or landed.startswith("../"):
                 raise TerminalError(
-                    f"the link {path!r} points out of the tree, to {target!r}; nothing is rendered from it"
+                    f"the link {path!r} points out of the tree, to {target!r}; nothing is run on it"
                 )
 
 
