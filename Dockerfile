@@ -3,7 +3,7 @@
 ARG PYTHON_IMAGE=python:3.12-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md app.yaml ./
 COPY bot bot
 COPY config config
 RUN python -m venv /opt/lockstep && /opt/lockstep/bin/pip install --no-cache-dir .

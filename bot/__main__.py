@@ -6,8 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bot import __version__
+
+if TYPE_CHECKING:
+    from bot.settings import SetupSettings
 
 _KEPT = (
     "PATH",
@@ -35,17 +39,79 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(_given: argparse.Namespace) -> int:
-    from bot.app import serve
+    from bot.serving import serve
+    from bot.settings import NoAppError, Settings, SettingsError, SetupSettings
+
+    environ = dict(os.environ)
+    try:
+        try:
+            settings = Settings.from_env(environ)
+        except NoAppError:
+            if not environ.get("LOCKSTEP_URL"):
+                raise
+            reduce_environment()
+            status = _set_up("serve", SetupSettings.from_env(environ), "", replace=False)
+            if status:
+                return status
+            settings = Settings.from_env(environ)
+    except SettingsError as error:
+        print(f"lockstep serve: the environment is not complete:\n{error}", file=sys.stderr)
+        return 2
+    reduce_environment()
+    return serve(settings)
+
+
+def _setup(given: argparse.Namespace) -> int:
+    from bot.settings import SettingsError, SetupSettings
+
+    try:
+        settings = SetupSettings.from_env(dict(os.environ))
+    except SettingsError as error:
+        print(f"lockstep setup: the environment does not fit:\n{error}", file=sys.stderr)
+        return 2
+    reduce_environment()
+    return _set_up("setup", settings, given.organisation, replace=given.replace)
+
+
+def _set_up(command: str, settings: SetupSettings, organisation: str, *, replace: bool) -> int:
+    """Register the App; 0 once its credentials are kept."""
+    from bot.ports import TerminalError
+    from bot.setup import SetupOptions, run_setup
+
+    try:
+        made = run_setup(settings, SetupOptions(organisation, replace), lambda text: print(text, flush=True))
+    except TerminalError as error:
+        print(f"lockstep {command}: {error}", file=sys.stderr)
+        return 1
+    if made is None:
+        print(f"lockstep {command}: ended before an App was registered", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from functools import partial
+
+    from bot.adapters.commands import AllowList
+    from bot.app import load
+    from bot.doctor import diagnose
+    from bot.domain.doctor import judge_settings, must_mend
+    from bot.reports.doctor import render_json, render_table
     from bot.settings import Settings, SettingsError
 
     environ = dict(os.environ)
     try:
         settings = Settings.from_env(environ)
     except SettingsError as error:
-        print(f"lockstep serve: the environment is not complete:\n{error}", file=sys.stderr)
-        return 2
-    reduce_environment()
-    return serve(settings)
+        findings = judge_settings(str(error).splitlines())
+    else:
+        reduce_environment()
+        findings = [
+            *judge_settings([]),
+            *diagnose(settings, partial(load, programs=AllowList(settings.custom_steps))),
+        ]
+    print(render_json(findings) if given.json else render_table(findings))
+    return 1 if must_mend(findings) else 0
 
 
 def _validate(given: argparse.Namespace) -> int:
@@ -77,6 +143,23 @@ def _validate(given: argparse.Namespace) -> int:
     found = f"{len(pipeline.stages)} Stage(s), {len(pipeline.warehouses)} Warehouse(s)"
     print(f"{found}, {errors} error(s), {len(problems) - errors} warning(s)")
     return 1 if errors else 0
+
+
+def _schema(given: argparse.Namespace) -> int:
+    import json
+
+    from bot.pipeline import STEP_SCHEMAS
+    from bot.pipeline.json_schema import SCHEMA_KINDS, editor_schema, kind_schema
+    from bot.pipeline.schema import listed, nearest
+
+    if given.kind and given.kind not in SCHEMA_KINDS:
+        hint = nearest(given.kind, SCHEMA_KINDS) or f"; there are {listed(SCHEMA_KINDS)}"
+        print(f"lockstep schema: there is no schema of a kind {given.kind!r}{hint}", file=sys.stderr)
+        return 2
+    kind = SCHEMA_KINDS.get(given.kind)
+    schema = kind_schema(kind, STEP_SCHEMAS) if kind is not None else editor_schema(STEP_SCHEMAS)
+    print(json.dumps(schema, indent=2))
+    return 0
 
 
 def _demo(given: argparse.Namespace) -> int:
@@ -138,9 +221,12 @@ def reduce_environment() -> None:
 
 _COMMANDS = {
     "demo": _demo,
+    "doctor": _doctor,
     "preview": _preview,
     "receivers": _receivers,
+    "schema": _schema,
     "serve": _serve,
+    "setup": _setup,
     "validate": _validate,
 }
 
@@ -153,10 +239,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lockstep {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="run the bot")
+    setup = commands.add_parser("setup", help="register the GitHub App, by one click in a browser")
+    setup.add_argument(
+        "--organisation",
+        "--organization",
+        default="",
+        metavar="LOGIN",
+        help="who shall own it; default: the person",
+    )
+    setup.add_argument(
+        "--replace", action="store_true", help="register another App although there is one already"
+    )
+    doctor = commands.add_parser("doctor", help="say what is wrong with the installation, and how to mend it")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
     validate = commands.add_parser(
         "validate", help="check a configuration; every problem with file, line and key"
     )
     validate.add_argument("directory", nargs="?", default="config", metavar="DIR")
+    schema = commands.add_parser("schema", help="the JSON Schema of a configuration, for editors")
+    schema.add_argument(
+        "kind", nargs="?", default="", metavar="KIND", help="such as Stage; default all kinds"
+    )
     demo = commands.add_parser("demo", help="the whole road on this machine, without any account")
     demo.add_argument(
         "--auto", action="store_true", help="play publisher and reviewer, end when prod runs it"

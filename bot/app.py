@@ -2,62 +2,46 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from urllib.parse import urlsplit
 
-import uvicorn
-from starlette.applications import Starlette
-
-from bot.adapters.argocd import ArgoCDServer, ArgoCDServers
+from bot.adapters.argocd import ArgoCDServers
 from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
 from bot.adapters.commands import AllowedCommands, AllowList
-from bot.adapters.config import DirectorySource, RepositorySource, parse_source
+from bot.adapters.config import parse_source
 from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
-from bot.adapters.github.connection import GitHubSettings
-from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.http import HttpClient, SystemDns
-from bot.adapters.id_tokens import PublishedKeys
-from bot.adapters.logins import Logins
-from bot.adapters.logs import start_logging
 from bot.adapters.messages import MessageChannels
 from bot.adapters.oci import OciArtifacts, OciRegistries
 from bot.adapters.oci.wire import Wire
-from bot.adapters.rendering import CommandRenderer, RenderTools
-from bot.adapters.secrets import SecretStore
+from bot.adapters.rendering import CommandRenderer
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.terraform import TerraformRunner
-from bot.adapters.terraform.tool import Tool
 from bot.adapters.vault import KeyFileVault
+from bot.adapting import (
+    argocd_servers,
+    config_source,
+    github_settings,
+    make_logins,
+    render_tools,
+    secret_store,
+    terraform_tool,
+)
+from bot.doctor import examine
 from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
-from bot.ports import ConfigSource, Ports, TerminalError, TransientError
+from bot.ports import Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
 from bot.steps.custom import StepBook, find_unusable_customs
-from bot.web.access import Access
-from bot.web.api import Api
-from bot.web.dashboard import Dashboard
-from bot.web.reading import Reading
-from bot.web.receivers import Receivers
-from bot.web.rendering import Renderer
-from bot.web.server import make_app
-from bot.web.session import Cookies
-from bot.web.sign_in import SigningIn
-from bot.web.webhooks import Webhooks
-from bot.workflow import engine
 from bot.workflow.arrival import Arrival
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
@@ -70,7 +54,7 @@ from bot.workflow.measuring import Meter
 from bot.workflow.outbox import Outbox
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
-from bot.workflow.receivers import ReceivedIntake, ReceiverBook, describe_receivers
+from bot.workflow.receivers import ReceivedIntake, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
 from bot.workflow.scopes import Evaluators
@@ -130,18 +114,18 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         clock, vault = SystemClock(), KeyFileVault(settings.data / "vault.key")
         store = open_store(settings.database, vault)
         stack.callback(store.close)
-        github = await stack.enter_async_context(GitHubApp(_github(settings), clock))
+        github = await stack.enter_async_context(GitHubApp(github_settings(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
-        missing = _render_tools(settings).find_missing()
+        tools = render_tools(settings)
         programs = AllowList(settings.custom_steps)
-        read = partial(load, replicas=not _is_sqlite(settings), missing=missing, programs=programs)
-        configuration = Configuration(_source(settings, git, github), store, read)
-        secrets = _secrets(settings, lambda: configuration.pipeline)
+        missing = tools.find_missing()
+        read = partial(load, replicas=not settings.on_sqlite, missing=missing, programs=programs)
+        configuration = Configuration(config_source(settings, git, github), store, read)
+        secrets = secret_store(settings, lambda: configuration.pipeline)
         wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
-        hosts = {login.host.lower(): (login.username, login.password) for login in settings.registries}
-        logins = Logins(secrets, wire, clock, hosts)
-        terraform = TerraformRunner(settings.data, vault, _tool(settings))
-        renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), logins.of_dependency)
+        logins = make_logins(settings, secrets, wire, clock)
+        terraform = TerraformRunner(settings.data, vault, terraform_tool(settings))
+        renderer = CommandRenderer(settings.data / "rendering", tools, logins.of_dependency)
         is_isolated = settings.isolation != "none"
         commands = AllowedCommands(settings.data / "commands", programs, isolated=is_isolated)
         registries = await stack.enter_async_context(OciRegistries(logins.of_image))
@@ -151,7 +135,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             git=git,
             terraform=terraform,
             github=github,
-            argocd=await stack.enter_async_context(ArgoCDServers(_argocd(settings))),
+            argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
             watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
@@ -228,7 +212,15 @@ def join(
         configuration=configuration,
         stages=looker,
         discoverer=Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle),
-        commands=Commands(store, github, looker, reporter, verifier, lambda: identity),
+        commands=Commands(
+            store,
+            github,
+            looker,
+            reporter,
+            verifier,
+            lambda: identity,
+            partial(examine, settings, configuration.load, configuration.source),
+        ),
         worker=worker,
         reporter=reporter,
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),
@@ -236,118 +228,6 @@ def join(
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
         verifier=verifier,
     )
-
-
-@asynccontextmanager
-async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
-    """Everything started: the engine, the loops, and the web application to be served."""
-    async with open_lockstep(settings) as lockstep:
-        looks = lockstep.looks
-        # Work that a dead process left is taken up as soon as the engine starts, and it needs the pipeline.
-        await lockstep.configuration.start()
-        await lockstep.terraform.sweep()
-        await lockstep.renderer.sweep()
-        await lockstep.commands.sweep()
-        tasks: list[asyncio.Task[None]] = []
-        running = await engine.start(
-            _engine_database(settings),
-            {"look": looks.do_look, "segment": looks.do_segment},
-            executor=_executor(settings),
-            on_lost=lambda reason: tasks.append(asyncio.create_task(_leave(lockstep.terraform, reason))),
-        )
-        looks.stages.engine = running
-        tasks += [
-            asyncio.create_task(looks.dispatch_for_ever(running)),
-            asyncio.create_task(looks.send_for_ever(running)),
-            asyncio.create_task(looks.sweep_for_ever(settings.sweep, running)),
-        ]
-        webhooks = Webhooks(
-            store=lockstep.store,
-            nudge=looks.nudged.set,
-            secrets=settings.webhook_secrets,
-            receiver_secret=settings.receiver_secret,
-        )
-
-        ports, configuration = lockstep.ports, lockstep.configuration
-        book = ReceiverBook(lambda: configuration.pipeline, ports.secrets, ports.clock)
-        tokens = PublishedKeys(ports.http, ports.clock)
-        receivers = Receivers(lockstep.store, looks.nudged.set, book, tokens, ports.clock)
-
-        async def ready() -> str:
-            failed = [task for task in tasks if task.done()]
-            return "a loop has ended; see the log" if failed else ""
-
-        try:
-            api = Api(lockstep.store, settings.api_token)
-            yield make_app(webhooks, api, ready, make_dashboard(lockstep), receivers)
-        finally:
-            # An apply gets the signal to end in good order; what it has done is in the state, and the journal says so.
-            lockstep.terraform.interrupt_all("the bot is stopping")
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await running.stop()
-
-
-def make_dashboard(lockstep: Lockstep) -> Dashboard | None:
-    """The bot's own pages, None if people cannot sign in because the App's client is not configured."""
-    settings, ports = lockstep.settings, lockstep.ports
-    if not settings.client_id:
-        return None
-    base = urlsplit(settings.public_url).path.rstrip("/")
-    hosts = _github(settings)
-    client = OAuthClient(
-        client_id=settings.client_id,
-        client_secret=settings.client_secret,
-        callback=f"{settings.public_url}/sign-in/callback",
-        api_url=hosts.api_url,
-        web_url=hosts.web_url,
-    )
-    cookies = Cookies(ports.vault, ports.clock, secure=settings.public_url.startswith("https://"))
-    renderer = Renderer(base)
-    source = parse_source(settings.config)
-    return Dashboard(
-        reading=Reading(
-            store=ports.store,
-            github=ports.github,
-            clock=ports.clock,
-            configuration=lockstep.configuration,
-            gatherer=lockstep.looks.stages.gatherer,
-            own=source[0] if isinstance(source, tuple) else None,
-        ),
-        access=Access(ports.github, ports.clock),
-        cookies=cookies,
-        signing_in=SigningIn(GitHubSignIn(client, ports.http), cookies, renderer, base),
-        renderer=renderer,
-    )
-
-
-async def _leave(terraform: TerraformRunner, reason: str) -> None:
-    """End the process, because another replica may take over its work; Terraform's runs end first, in good order."""
-    while terraform.interrupt_all(reason):
-        await asyncio.sleep(0.2)
-    logging.shutdown()
-    # Threads wait for the database for as long as it stays away, and an ordinary end would wait for them.
-    os._exit(1)
-
-
-def serve(settings: Settings) -> int:
-    """Serve until SIGINT or SIGTERM; the answer is the exit status."""
-    start_logging(settings.log_format)
-    try:
-        asyncio.run(_serve(settings))
-    except TerminalError as error:
-        log.error("lockstep cannot run: %s", error)
-        return 1
-    return 0
-
-
-async def _serve(settings: Settings) -> None:
-    async with run_lockstep(settings) as app:
-        config = uvicorn.Config(
-            app, host=settings.host, port=settings.port, log_config=None, access_log=False, lifespan="off"
-        )
-        await uvicorn.Server(config).serve()
 
 
 async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
@@ -362,77 +242,10 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
 
 async def show_receivers(settings: Settings) -> str:
     """Every webhook receiver of the newest configuration, a line each. Raises TransientError and TerminalError."""
-    async with GitHubApp(_github(settings), SystemClock()) as github:
+    async with GitHubApp(github_settings(settings), SystemClock()) as github:
         git = GitMirror(settings.data / "mirrors", github.token_for)
-        revision, files = await _source(settings, git, github).read()
+        revision, files = await config_source(settings, git, github).read()
     pipeline, problems = load(files, revision)
     if any(item.severity is Severity.ERROR and not item.stage for item in problems):
         raise TerminalError(f"the configuration {revision[:12]} is broken; lockstep validate says where")
-    return describe_receivers(pipeline, _secrets(settings, lambda: pipeline), settings.public_url)
-
-
-def _is_sqlite(settings: Settings) -> bool:
-    """Whether this is the only process on its database; on PostgreSQL there may be others."""
-    return settings.database.startswith("sqlite:///")
-
-
-def _executor(settings: Settings) -> str:
-    """Whose work it is that this process does: one name for all processes on SQLite, where they follow each other."""
-    if settings.executor:
-        return settings.executor
-    if _is_sqlite(settings):
-        return "lockstep"
-    return f"{socket.gethostname()}-{os.getpid()}"
-
-
-def _engine_database(settings: Settings) -> str:
-    """The engine's own database: beside ours on SQLite, the same one on PostgreSQL."""
-    if _is_sqlite(settings):
-        path = Path(settings.database.removeprefix("sqlite:///"))
-        return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
-    return settings.database
-
-
-def _github(settings: Settings) -> GitHubSettings:
-    api = settings.github_url.rstrip("/")
-    # github.com and GHE.com have a host for the API, GitHub Enterprise Server a path.
-    web = api.replace("://api.", "://", 1) if "://api." in api else api.removesuffix("/api/v3")
-    return GitHubSettings(
-        app_id=settings.app_id,
-        private_key=settings.private_key,
-        api_url=f"{api}/",
-        web_url=f"{web}/",
-        write_interval=settings.pace,
-    )
-
-
-def _source(settings: Settings, git: GitMirror, github: GitHubApp) -> ConfigSource:
-    source = parse_source(settings.config)
-    if isinstance(source, Path):
-        return DirectorySource(source)
-    return RepositorySource(source[0], source[1], git, github)
-
-
-def _tool(settings: Settings) -> Tool:
-    return Tool(
-        binary=settings.terraform,
-        isolation="none" if settings.isolation == "none" else "landlock",
-        mirror=Path(settings.provider_mirror) if settings.provider_mirror else None,
-        cache=settings.data / "providers",
-    )
-
-
-def _render_tools(settings: Settings) -> RenderTools:
-    return RenderTools(settings.helm, settings.kustomize, isolated=settings.isolation != "none")
-
-
-def _argocd(settings: Settings) -> dict[str, ArgoCDServer]:
-    return {
-        name: ArgoCDServer(server.url, server.token, insecure=server.insecure, project=server.project)
-        for name, server in settings.argocd.items()
-    }
-
-
-def _secrets(settings: Settings, pipeline: Callable[[], Pipeline]) -> SecretStore:
-    directory = Path(settings.secrets_directory) if settings.secrets_directory else None
-    return SecretStore(pipeline, directory=directory, environment=settings.environment)
+    return describe_receivers(pipeline, secret_store(settings, lambda: pipeline), settings.public_url)

@@ -1,14 +1,24 @@
 """What an operator decides, read once from the environment.
 
 Every secret has a `_FILE` twin that names a file holding it. The names that users of other GitHub Apps know
-(`APP_ID`, `PRIVATE_KEY`, `PRIVATE_KEY_PATH`, `WEBHOOK_SECRET`) are understood as well.
+(`APP_ID`, `PRIVATE_KEY`, `PRIVATE_KEY_PATH`, `WEBHOOK_SECRET`) are understood as well. What the environment does not
+say of the App is read from the file that `lockstep setup` wrote to the data directory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from bot.adapters.app_file import AppFile
+from bot.ports import AppCredentials, TerminalError
+
+_APP_NAMES = (
+    *(f"{name}{twin}" for name in ("APP_ID", "PRIVATE_KEY", "WEBHOOK_SECRET") for twin in ("", "_FILE")),
+    "PRIVATE_KEY_PATH",
+)
+"""Names by which the environment names an App; each but the last may have the prefix of our own variables."""
 
 _SYSTEM_PARENTS = frozenset(map(Path, ("/", "/usr", "/usr/local")))
 _SYSTEM = frozenset(
@@ -19,6 +29,51 @@ _SYSTEM = frozenset(
 
 class SettingsError(ValueError):
     """The environment is wrong; the message names the variable and what it takes."""
+
+
+class NoAppError(SettingsError):
+    """Nothing is wrong but that no App was ever named: `lockstep setup` makes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupSettings:
+    """What setting up needs to be told: where to write, where GitHub is, and where the bot will be."""
+
+    data: Path
+    port: int
+    public_url: str
+    github_url: str
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> SetupSettings:
+        """Read the environment; raises SettingsError with every problem at once."""
+        reader = _Reader(environ)
+        settings = cls(
+            data=_data(reader),
+            port=reader.number("LOCKSTEP_PORT", "PORT", default=8080),
+            public_url=reader.text("LOCKSTEP_URL", default="").rstrip("/"),
+            github_url=reader.text("LOCKSTEP_GITHUB_URL", default="https://api.github.com"),
+        )
+        if not settings.public_url.startswith(("https://", "http://")):
+            reader.problems.append(
+                "LOCKSTEP_URL is missing: the bot's address from outside, to which GitHub sends webhooks"
+            )
+        named = _named(environ)
+        if named:
+            reader.problems.append(
+                f"{', '.join(named)}: the environment names an App already, and it would win over a new one"
+            )
+        if reader.problems:
+            raise SettingsError("\n".join(reader.problems))
+        return settings
+
+
+def addresses_of(github_url: str) -> tuple[str, str]:
+    """The API and the web pages of a GitHub by its API's address, each ending in a slash."""
+    api = github_url.rstrip("/")
+    # github.com and GHE.com have a host for the API, GitHub Enterprise Server a path.
+    web = api.replace("://api.", "://", 1) if "://api." in api else api.removesuffix("/api/v3")
+    return f"{api}/", f"{web}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +136,17 @@ class Settings:
     """Seconds for which new artifacts must stand still before they become Freight."""
     log_format: str = "json"
 
+    @property
+    def on_sqlite(self) -> bool:
+        """Whether this is the only process on its database; on PostgreSQL there may be others."""
+        return self.database.startswith("sqlite:///")
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
         """Read the environment; raises SettingsError with every problem at once."""
         reader = _Reader(environ)
-        data = Path(reader.text("LOCKSTEP_DATA", default="lockstep-data")).absolute()
+        data = _data(reader)
+        app = reader.app(data)
         database = reader.text("LOCKSTEP_DATABASE", default=f"sqlite:///{data / 'lockstep.db'}")
         settings = cls(
             data=data,
@@ -96,12 +157,14 @@ class Settings:
             database=database,
             executor=reader.text("LOCKSTEP_EXECUTOR", default=""),
             github_url=reader.text("LOCKSTEP_GITHUB_URL", default="https://api.github.com"),
-            app_id=reader.number("LOCKSTEP_APP_ID", "APP_ID", default=0),
-            private_key=reader.secret("LOCKSTEP_PRIVATE_KEY", "PRIVATE_KEY", path="PRIVATE_KEY_PATH"),
+            app_id=reader.number("LOCKSTEP_APP_ID", "APP_ID", default=app.app_id),
+            private_key=reader.secret(
+                "LOCKSTEP_PRIVATE_KEY", "PRIVATE_KEY", path="PRIVATE_KEY_PATH", default=app.private_key
+            ),
             webhook_secrets=tuple(
                 secret
                 for secret in (
-                    reader.secret("LOCKSTEP_WEBHOOK_SECRET", "WEBHOOK_SECRET"),
+                    reader.secret("LOCKSTEP_WEBHOOK_SECRET", "WEBHOOK_SECRET", default=app.webhook_secret),
                     reader.secret("LOCKSTEP_WEBHOOK_SECRET_OLD", required=False),
                 )
                 if secret
@@ -116,8 +179,8 @@ class Settings:
             registries=reader.registries(),
             receiver_secret=reader.secret("LOCKSTEP_RECEIVER_SECRET", required=False),
             api_token=reader.secret("LOCKSTEP_API_TOKEN", required=False),
-            client_id=reader.text("LOCKSTEP_CLIENT_ID", default=""),
-            client_secret=reader.secret("LOCKSTEP_CLIENT_SECRET", required=False),
+            client_id=reader.text("LOCKSTEP_CLIENT_ID", default=app.client_id),
+            client_secret=reader.secret("LOCKSTEP_CLIENT_SECRET", required=False, default=app.client_secret),
             secrets_directory=reader.text("LOCKSTEP_SECRETS", default=""),
             environment=_pipeline_secrets(environ),
             pace=reader.seconds("LOCKSTEP_PACE", default=1.0),
@@ -130,8 +193,26 @@ class Settings:
         reader.problems += _sign_in_problems(settings)
         reader.problems += _exposed_by_programs(settings, environ)
         if reader.problems:
-            raise SettingsError("\n".join(reader.problems))
+            kind = NoAppError if _lacks_only_an_app(environ, reader.problems) else SettingsError
+            raise kind("\n".join(reader.problems))
         return settings
+
+
+def _data(reader: _Reader) -> Path:
+    return Path(reader.text("LOCKSTEP_DATA", default="lockstep-data")).absolute()
+
+
+def _lacks_only_an_app(environ: Mapping[str, str], problems: Sequence[str]) -> bool:
+    """Whether nothing of an App was given, and nothing else is wrong."""
+    expected = ("LOCKSTEP_APP_ID ", "LOCKSTEP_PRIVATE_KEY ", "LOCKSTEP_WEBHOOK_SECRET ")
+    return not _named(environ) and all(problem.startswith(expected) for problem in problems)
+
+
+def _named(environ: Mapping[str, str]) -> list[str]:
+    """The variables that name an App."""
+    return sorted(
+        name for name, value in environ.items() if value and name.removeprefix("LOCKSTEP_") in _APP_NAMES
+    )
 
 
 def _sign_in_problems(settings: Settings) -> list[str]:
@@ -236,8 +317,20 @@ class _Reader:
             self.problems.append(f"{name} {error}")
             return ()
 
-    def secret(self, *names: str, path: str = "", required: bool = True) -> str:
-        """A secret by any of its names, or from the file that a `_FILE` twin (or `path`) names."""
+    def app(self, data: Path) -> AppCredentials:
+        """What `lockstep setup` left in the data directory, unless the environment names another App."""
+        nothing = AppCredentials(0, "", "", "", "", "", "", "")
+        try:
+            kept = AppFile(data).read()
+        except TerminalError as error:
+            self.problems.append(str(error))
+            return nothing
+        if kept is None or self.number("LOCKSTEP_APP_ID", "APP_ID", default=kept.app_id) != kept.app_id:
+            return nothing
+        return kept
+
+    def secret(self, *names: str, path: str = "", required: bool = True, default: str = "") -> str:
+        """A secret by any of its names, or from the file that a `_FILE` twin (or `path`) names, else the default."""
         files = [f"{name}_FILE" for name in names] + ([path] if path else [])
         for name in names:
             if self.environ.get(name):
@@ -249,9 +342,9 @@ class _Reader:
                 except OSError as error:
                     self.problems.append(f"{name} names {self.environ[name]}: {error.strerror}")
                     return ""
-        if required:
+        if required and not default:
             self.problems.append(f"{names[0]} (or {names[0]}_FILE) is missing")
-        return ""
+        return default
 
     def argocd(self) -> dict[str, ArgoServer]:
         """Servers as `LOCKSTEP_ARGOCD_<NAME>_URL`, `…_TOKEN`, `…_PROJECT`, `…_INSECURE`."""

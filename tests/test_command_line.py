@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_without_a_command_the_help_is_shown() -> None:
     done = run()
     assert done.returncode == 2
-    for command in ("demo", "serve", "validate", "preview", "receivers"):
+    for command in ("demo", "serve", "setup", "doctor", "validate", "preview", "receivers", "schema"):
         assert command in done.stdout
 
 
@@ -52,6 +53,19 @@ def test_every_problem_is_printed_with_its_place(tmp_path: Path) -> None:
     assert any(line.startswith("a.yaml:") and ": error: " in line for line in lines)
     assert any(line.startswith("b.yaml:4: error: spec") for line in lines)
     assert lines[-1].startswith("0 Stage(s)")
+
+
+def test_the_schema_of_every_kind_or_of_one_is_printed_as_json() -> None:
+    every, one = run("schema"), run("schema", "Stage")
+    assert (every.returncode, every.stderr, one.returncode, one.stderr) == (0, "", 0, "")
+    assert json.loads(every.stdout)["title"] == "Lockstep configuration"
+    assert json.loads(one.stdout)["properties"]["kind"] == {"const": "Stage"}
+
+
+def test_a_kind_without_a_schema_is_named_with_the_nearest_one() -> None:
+    done = run("schema", "stages")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "lockstep schema: there is no schema of a kind 'stages'; did you mean 'Stage'?\n"
 
 
 @pytest.mark.parametrize("name", ["nowhere", "binary"])
@@ -99,6 +113,21 @@ def test_the_address_of_every_receiver_is_printed(tmp_path: Path) -> None:
     broken = run("receivers", **environment)
     assert (broken.returncode, broken.stdout) == (1, "")
     assert "lockstep validate says where" in broken.stderr
+
+
+def test_the_doctor_names_every_missing_setting_and_what_to_do() -> None:
+    done = run("doctor")
+    assert (done.returncode, done.stderr) == (1, "")
+    for name in ("LOCKSTEP_CONFIG", "LOCKSTEP_PRIVATE_KEY", "LOCKSTEP_WEBHOOK_SECRET", "LOCKSTEP_APP_ID"):
+        assert f"failure  settings         {name}" in done.stdout
+    assert done.stdout.count("run `lockstep setup`") == 3
+    assert json.loads(run("doctor", "--json").stdout)["ok"] is False
+
+
+def test_setup_says_what_it_needs() -> None:
+    done = run("setup")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "LOCKSTEP_URL is missing" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("serve",), ("preview", "dev"), ("receivers",)])

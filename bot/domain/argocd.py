@@ -8,6 +8,9 @@ from datetime import datetime
 
 from bot.domain.values import Json
 
+AUTHORIZED = "kargo.akuity.io/authorized-stage"
+"""Kargo's annotation by which an Application's owner names the Stages that may change it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApplicationSource:

@@ -72,9 +72,8 @@ def _end(arguments: Sequence[Operand], meter: Meter, index: int) -> Operand:
         return sensitive((value.name,), _end((inner,), meter, index))
     if _is_marked(value):
         return lift(arguments, meter, lambda plain: _end(plain, meter, index))
-    if isinstance(value, (list, str)) and not value:
-        return None
-    return None if value is None or isinstance(value, dict) else fetch(value, index, meter)
+    # expr-lang answers nil for whatever has no element there, numbers and maps included.
+    return fetch(value, index, meter) if isinstance(value, (list, str)) and value else None
 
 
 def first(arguments: Sequence[Operand], meter: Meter) -> Operand:

@@ -15,7 +15,7 @@ from bot.expressions.builtins import TABLE, call_builtin
 from bot.expressions.convert import to_value
 from bot.expressions.errors import BudgetExceededError, ExpressionError
 from bot.expressions.frame import Code, Frame, Run
-from bot.expressions.kinds import check_binary, check_bool, check_unary, result_kind
+from bot.expressions.kinds import check_binary, check_bool, check_member, check_unary, result_kind
 from bot.expressions.logic import (
     CHAIN_END,
     SIMPLE,
@@ -58,6 +58,8 @@ from bot.expressions.operators import read_pattern
 from bot.expressions.parser import parse
 from bot.expressions.predicates import PredicateRun
 
+_POINTERS = {"map": ("", "index"), "reduce": ("", "index", "acc")}
+"""What stands for the element, its place and the sum so far; elsewhere there is only the element, as in expr-lang."""
 _FREE_BODIES = frozenset({"map", "sum", "groupBy", "sortBy", "reduce"})
 
 
@@ -114,7 +116,7 @@ class _Compiler:
     def __init__(self) -> None:
         self.slots = 0
         self.scopes: list[tuple[str, int, str]] = []
-        self.pointers: list[int] = []
+        self.pointers: list[tuple[int, str]] = []
         self.chains = 0
 
     def compile(self, node: Node) -> Code:
@@ -170,10 +172,10 @@ class _Compiler:
         return Code(lambda frame: frame.names.get(name))
 
     def pointer(self, node: Pointer) -> Code:
-        if node.name == "acc":
-            slot = self.pointers[-1] + 2
-        else:
-            slot = self.pointers[-1] + (1 if node.name == "index" else 0)
+        base, loop = self.pointers[-1]
+        if node.name not in _POINTERS.get(loop, ("",)):
+            raise ExpressionError(f"there is no #{node.name} in {loop}", node.at)
+        slot = base + ("", "index", "acc").index(node.name)
         return Code(lambda frame: frame.slots[slot], "int" if node.name == "index" else "")
 
     def let(self, node: Let) -> Code:
@@ -221,14 +223,10 @@ class _Compiler:
         left, right = self.compile(node.left), self.compile(node.right)
         if node.operator in ("&&", "and"):
             check_bool(left.kind, right.kind, node.at)
-            return Code(
-                placed(logical(left.run, right.run, deciding=False), node.at), "bool" if right.kind else ""
-            )
+            return Code(placed(logical(left.run, right.run, deciding=False), node.at), "bool")
         if node.operator in ("||", "or"):
             check_bool(left.kind, right.kind, node.at)
-            return Code(
-                placed(logical(left.run, right.run, deciding=True), node.at), "bool" if right.kind else ""
-            )
+            return Code(placed(logical(left.run, right.run, deciding=True), node.at), "bool")
         if node.operator == "??":
             return Code(coalesce(left.run, right.run))
         kind = check_binary(node.operator, left.kind, right.kind, node.at)
@@ -298,7 +296,9 @@ class _Compiler:
 
     def member(self, node: Member) -> Code:
         key = self.compile(node.key).run
-        container = self.compile(node.container).run
+        inside = self.compile(node.container)
+        check_member(inside.kind, node.at)
+        container = inside.run
         where, optional = describe(node.container), node.optional
 
         def run(frame: Frame) -> Operand:
@@ -316,7 +316,8 @@ class _Compiler:
         return Code(placed(run, node.at))
 
     def slice(self, node: Slice) -> Code:
-        container = self.compile(node.container).run
+        inside = self.compile(node.container)
+        container = inside.run
         start = self.compile(node.start).run if node.start else (lambda _: 0)
         end = self.compile(node.end).run if node.end else (lambda _: None)
 
@@ -324,7 +325,7 @@ class _Compiler:
             base = container(frame)
             return base if isinstance(base, ChainEnd) else cut(base, start(frame), end(frame), frame.meter)
 
-        return Code(placed(run, node.at))
+        return Code(placed(run, node.at), inside.kind if inside.kind in ("array", "string") else "")
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -365,15 +366,17 @@ class _Compiler:
             raise ExpressionError(f"{node.name} needs a list, not {collection.kind}", node.at)
         extra = self.compile(node.extra).run if node.extra else None
         base = self.new_slot(3)
-        self.pointers.append(base)
+        self.pointers.append((base, node.name))
         body = self.compile(node.body) if node.body else None
         self.pointers.pop()
+        if body is not None and body.kind == "nil":
+            raise ExpressionError(f"the predicate of {node.name} is always nil", node.at)
         if body is not None and body.kind not in ("", "bool") and node.name not in _FREE_BODIES:
             raise ExpressionError(
                 f"the predicate of {node.name} must be true or false, not {body.kind}", node.at
             )
         cost = 1 + (len(walk(node.body)) if node.body else 0)
         run = PredicateRun(node.name, collection.run, body.run if body else None, extra, (base, cost))
-        kinds = {"filter": "array", "map": "array", "sortBy": "array", "count": "int", "groupBy": "map"}
+        kinds = {"filter": "array", "map": "array", "count": "int"}
         kind = "bool" if node.name in ("all", "any", "none", "one") else kinds.get(node.name, "")
         return Code(placed(run, node.at), kind)

@@ -25,6 +25,7 @@ _TIME_SUMS = {
     ("/", "duration", "float"): "duration",
 }
 _RESULTS = {"/": "float", "**": "float", "^": "float", "%": "int", "..": "array"}
+_WITHOUT_MEMBERS = frozenset({"nil", "bool", "int", "float", "string"})
 _TEXT_OPERATORS = frozenset({"contains", "startsWith", "endsWith", "matches"})
 
 
@@ -48,6 +49,12 @@ def check_bool(left: str, right: str, at: int) -> None:
     for kind in (left, right):
         if kind not in ("", "bool"):
             raise ExpressionError(f"true or false is needed here, not {kind}", at)
+
+
+def check_member(container: str, at: int) -> None:
+    """Refuses an element or field of what certainly has none; of a text only slices can be taken."""
+    if container in _WITHOUT_MEMBERS:
+        raise ExpressionError(f"a value of type {container} has no elements or fields", at)
 
 
 def check_unary(operator: str, kind: str, at: int) -> str:
@@ -75,8 +82,7 @@ def check_binary(operator: str, left: str, right: str, at: int) -> str:
         )
         return _fitting((operator, left, right), "bool", at, fits=fits)
     if operator in _TEXT_OPERATORS:
-        nil = operator == "matches" and left == "nil"
-        return _fitting((operator, left, right), "bool", at, fits=nil or {left, right} <= {"", "string"})
+        return _fitting((operator, left, right), "bool", at, fits={left, right} <= {"", "string"})
     return _check_arithmetic(operator, left, right, at)
 
 
@@ -84,14 +90,14 @@ def _check_arithmetic(operator: str, left: str, right: str, at: int) -> str:
     if not left or not right:
         known = left or right
         fits = known in {"", "int", "float", "time", "duration"} or (operator == "+" and known == "string")
-        if operator == "%" and known == "float":
+        if operator in ("%", "..") and known == "float":
             fits = False
         return _fitting((operator, left or "any", right or "any"), _RESULTS.get(operator, ""), at, fits=fits)
     if (operator, left, right) in _TIME_SUMS:
         return _TIME_SUMS[operator, left, right]
     if operator == "+" and left == right == "string":
         return "string"
-    fits = {left, right} <= _NUMBERS and (operator != "%" or left == right == "int")
+    fits = {left, right} <= _NUMBERS and (operator not in ("%", "..") or left == right == "int")
     sum_kind = "float" if "float" in (left, right) else "int"
     return _fitting((operator, left, right), _RESULTS.get(operator, sum_kind), at, fits=fits)
 

@@ -109,7 +109,7 @@ def _fetch_field(container: Struct | Moment | Span | Zone, key: Operand) -> Oper
 
 
 def get(container: Operand, key: Operand, meter: Meter) -> Operand:
-    """expr-lang's `get`: as `fetch`, but nil for everything that is missing."""
+    """expr-lang's `get`: as `fetch`, but nil for everything that is missing; a key of a wrong type is an error."""
     if is_unknown(container) or is_unknown(key):
         return lift((container, key), meter, lambda _: None)
     names = [
@@ -121,8 +121,10 @@ def get(container: Operand, key: Operand, meter: Meter) -> Operand:
         return sensitive(names, get(plain[0], plain[1], meter))
     if isinstance(container, StringMap) and isinstance(key, str):
         return dict.get(container, key)
-    if container is None:
-        return None
+    if isinstance(container, (list, str)):
+        to_index(key)
+    elif isinstance(container, dict):
+        return _fetch_key(container, key)
     try:
         return fetch(container, key, meter)
     except BudgetExceededError:

@@ -146,13 +146,17 @@ def greater(left: Operand, right: Operand, _meter: Meter) -> bool:
 
 
 def at_most(left: Operand, right: Operand, _meter: Meter) -> bool:
-    """`<=`."""
-    return compare(left, right) <= 0
+    """`<=`; false of NaN."""
+    return compare(left, right) <= 0 and not _is_nan(left) and not _is_nan(right)
 
 
 def at_least(left: Operand, right: Operand, _meter: Meter) -> bool:
-    """`>=`."""
-    return compare(left, right) >= 0
+    """`>=`; false of NaN."""
+    return compare(left, right) >= 0 and not _is_nan(left) and not _is_nan(right)
+
+
+def _is_nan(value: Operand) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def is_in(left: Operand, right: Operand, meter: Meter) -> bool:
@@ -178,7 +182,10 @@ def is_in(left: Operand, right: Operand, meter: Meter) -> bool:
     raise _refuse("in", left, right)
 
 
-def _texts(sign: str, left: Operand, right: Operand) -> tuple[str, str]:
+def _texts(sign: str, left: Operand, right: Operand) -> tuple[str, str] | None:
+    """Both operands of an operator on texts, None if one is nil: then it answers false."""
+    if left is None or right is None:
+        return None
     if not isinstance(left, str) or not isinstance(right, str):
         raise _refuse(sign, left, right)
     return left, right
@@ -186,27 +193,28 @@ def _texts(sign: str, left: Operand, right: Operand) -> tuple[str, str]:
 
 def contains(left: Operand, right: Operand, _meter: Meter) -> bool:
     """`contains`, on texts."""
-    one, other = _texts("contains", left, right)
-    return other in one
+    found = _texts("contains", left, right)
+    return found is not None and found[1] in found[0]
 
 
 def starts_with(left: Operand, right: Operand, _meter: Meter) -> bool:
     """`startsWith`."""
-    one, other = _texts("startsWith", left, right)
-    return one.startswith(other)
+    found = _texts("startsWith", left, right)
+    return found is not None and found[0].startswith(found[1])
 
 
 def ends_with(left: Operand, right: Operand, _meter: Meter) -> bool:
     """`endsWith`."""
-    one, other = _texts("endsWith", left, right)
-    return one.endswith(other)
+    found = _texts("endsWith", left, right)
+    return found is not None and found[0].endswith(found[1])
 
 
 def matches(left: Operand, right: Operand, meter: Meter) -> bool:
     """`matches`: the regular expression (RE2 syntax) on the right is found in the left text; nil matches nothing."""
-    if left is None:
+    found = _texts("matches", left, right)
+    if found is None:
         return False
-    one, other = _texts("matches", left, right)
+    one, other = found
     pattern = read_pattern(other)
     meter.spend(1 + len(one) * pattern.size // 2)
     return pattern.search(one)

@@ -354,22 +354,22 @@ class _Parser:
         return node
 
     def postfix(self, node: Node) -> Node:
-        chained = False
+        """What follows a value; `.name` goes on with the `?.` chain before it, `[key]` ends it, as in expr-lang."""
         while True:
-            token = self.current
-            if token.is_operator(".", "?."):
-                self.advance()
-                optional = token.value == "?."
-                chained = chained or optional
-                node = (
-                    self.index_or_slice(node, optional=True)
-                    if optional and self.current.is_bracket("[")
-                    else (self.member(node, optional=optional))
+            if self.current.is_operator(".", "?."):
+                optional = self.advance().value == "?."
+                inner = node.inner if isinstance(node, Chain) else node
+                bracket = optional and self.current.is_bracket("[")
+                then = (
+                    self.index_or_slice(inner, optional=True)
+                    if bracket
+                    else self.member(inner, optional=optional)
                 )
-            elif token.is_bracket("["):
+                node = self.made(Chain(then.at, then)) if optional or inner is not node else then
+            elif self.current.is_bracket("["):
                 node = self.index_or_slice(node, optional=False)
             else:
-                return self.made(Chain(node.at, node)) if chained else node
+                return node
 
     def member(self, node: Node, *, optional: bool) -> Node:
         token = self.current

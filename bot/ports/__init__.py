@@ -26,6 +26,7 @@ from bot.ports.git import (
 from bot.ports.github import GitHub, MergeDone, MergeRefused
 from bot.ports.issues import Issues, Workflows
 from bot.ports.messages import Messages
+from bot.ports.registering import AppCredentials, Registering
 from bot.ports.rendering import Renderer
 from bot.ports.signed_push import SignedPush
 from bot.ports.signing_in import SignIn
@@ -87,6 +88,7 @@ class Ports:
 
 
 __all__ = [
+    "AppCredentials",
     "AppliedState",
     "ArgoCD",
     "Artifacts",
@@ -120,6 +122,7 @@ __all__ = [
     "PushOutcome",
     "Pushed",
     "Refused",
+    "Registering",
     "Registry",
     "Renderer",
     "Secrets",

@@ -156,6 +156,28 @@ class Event:
     """Grows with every event; 0 before it is stored."""
 
 
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much is to be done: numbers, and since when the oldest of it waits (None: nothing does)."""
+
+    deliveries: int
+    oldest_delivery: datetime | None
+    looks: int
+    """Looks whose time has come."""
+    oldest_look: datetime | None
+    posts: int
+    promotions: Mapping[State, int]
+    """Those that have not ended, by state; a state without any is there with 0."""
+    ended: int
+    """Promotions that have ended."""
+
+
+class Workloads(Protocol):
+    """What monitoring asks the database."""
+
+    async def measure(self, now: datetime) -> Workload: ...
+
+
 class NewDeliveries(Protocol):
     """Webhooks before the 202."""
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.argocd import Application
+from bot.domain.argocd import AUTHORIZED, Application
 from bot.ports import ArgoCD, TerminalError
 from bot.steps.contract import StepContext
 from bot.steps.options import Options
-
-AUTHORIZED = "kargo.akuity.io/authorized-stage"
-"""Kargo's annotation by which an Application's owner names the Stages that may change it."""
 
 
 @dataclass(frozen=True, slots=True)

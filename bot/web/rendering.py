@@ -57,10 +57,19 @@ class Renderer:
         }
         self._environment.globals |= {"base": base, "files": versions}
 
-    def page(self, template: str, *, status: int = 200, **values: object) -> Response:
-        """A page that no cache keeps, no frame shows, and in which no foreign script runs."""
+    def page(self, template: str, *, status: int = 200, forms_to: str = "", **values: object) -> Response:
+        """A page that no cache keeps, no frame shows, and in which no foreign script runs.
+
+        `forms_to` is another site (scheme and host) that its forms may post to, which then is told ours.
+        """
         html = self._environment.get_template(template).render(**values)
-        return HTMLResponse(html, status, headers=_HEADERS)
+        if not forms_to:
+            return HTMLResponse(html, status, headers=_HEADERS)
+        allowed = _HEADERS["Content-Security-Policy"].replace(
+            "form-action 'self'", f"form-action 'self' {forms_to}"
+        )
+        opened = {"Content-Security-Policy": allowed, "Referrer-Policy": "strict-origin"}
+        return HTMLResponse(html, status, headers=_HEADERS | opened)
 
     def message(self, status: int, title: str, text: str, *, link: str = "/", label: str = "") -> Response:
         """A page with one message and, if `label` is given, one link."""

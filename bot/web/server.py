@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from bot import __version__
 from bot.web.api import Api
 from bot.web.dashboard import Dashboard
+from bot.web.metrics import Metrics
 from bot.web.receivers import Receivers
 from bot.web.webhooks import Webhooks
 
@@ -22,6 +23,7 @@ def make_app(
     ready: Callable[[], Awaitable[str]],
     dashboard: Dashboard | None = None,
     receivers: Receivers | None = None,
+    metrics: Metrics | None = None,
 ) -> Starlette:
     """The ASGI application. `ready` answers why the program cannot work now, empty if it can.
 
@@ -47,6 +49,8 @@ def make_app(
         routes.append(Route("/hooks/github", webhooks.github, methods=["POST"]))
     if receivers is not None:
         routes += receivers.routes()
+    if metrics is not None:
+        routes.append(Route("/metrics", metrics.page))
     if dashboard is not None:
         routes += dashboard.routes()
     return Starlette(routes=routes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
@@ -39,6 +39,7 @@ from bot.domain.commands import (
     Verify,
     parse_command,
 )
+from bot.domain.doctor import Finding
 from bot.domain.events import AppIdentity, ButtonPressed, Commented, Event
 from bot.domain.freight import Freight
 from bot.domain.model import Stage
@@ -48,6 +49,7 @@ from bot.payloads import SENDERS
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store
 from bot.reports.answers import render_explain, render_help, render_status
+from bot.reports.doctor import render_doctor
 from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.reporting import Reporter
@@ -69,6 +71,8 @@ class Commands:
     reporter: Reporter
     verifier: Verifier
     app: Callable[[], AppIdentity]
+    diagnose: Callable[[], Awaitable[list[Finding]]]
+    """Examines the whole installation; takes some seconds."""
 
     async def run(self, delivery: Delivery) -> None:
         """Run what a delivery asks for. A second run of the same comment or press does nothing."""
@@ -105,7 +109,7 @@ class Commands:
             await self.reporter.react(event.repository, event.comment, "rocket")
             if reply:
                 # What people wrote, such as the reason of a freeze, mentions nobody in our name.
-                rendered = isinstance(command, Explain | Status | Help)
+                rendered = isinstance(command, Explain | Status | Doctor | Help)
                 await self._reply(event, reply if rendered else plain(reply))
         await self.store.finish_command(str(event.repository), event.comment)
 
@@ -152,7 +156,9 @@ class Commands:
                 return await self._status(asked)
             case Help():
                 return render_help(HELP)
-            case Drift() | Doctor():
+            case Doctor():
+                return await self._doctor(asked)
+            case Drift():
                 raise Refusal("this command is not available yet")
             case _:
                 assert_never(asked.command)
@@ -340,6 +346,11 @@ class Commands:
         stage = self._stage(asked, promotion.project, promotion.stage)
         seen = await self.looker.gatherer.gather(stage)
         return render_status(await self.reporter.view(promotion, None, promotion.reason, seen))
+
+    async def _doctor(self, asked: Asked) -> str:
+        promotion = self._promotion(asked)
+        await self._allow(asked, "plan", self._stage(asked, promotion.project, promotion.stage))
+        return render_doctor(await self.diagnose())
 
     # -- who and what ----------------------------------------------------------------------------------------------
 

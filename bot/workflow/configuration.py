@@ -90,12 +90,7 @@ class Configuration:
 
     def policy(self, stage: Stage) -> ReviewPolicy:
         """The first ReviewPolicy of the project that selects the Stage, else the defaults."""
-        for policy in self.pipeline.review_policies:
-            if policy.metadata.namespace in ("", stage.metadata.namespace) and matches_selector(
-                policy.selector, stage.metadata.name, stage.metadata.labels
-            ):
-                return policy
-        return ReviewPolicy()
+        return select_policy(self.pipeline, stage)
 
     def stages_in_order(self, project: str) -> tuple[Stage, ...]:
         """A project's Stages, each after those that it takes Freight from, else by name."""
@@ -115,6 +110,16 @@ class Configuration:
             if problem.severity is Severity.ERROR and (problem.project, problem.stage) == (project, stage):
                 return f"{problem.path}:{problem.line}: {problem.message}"
         return ""
+
+
+def select_policy(pipeline: Pipeline, stage: Stage) -> ReviewPolicy:
+    """The first ReviewPolicy of the project that selects the Stage, else the defaults."""
+    for policy in pipeline.review_policies:
+        if policy.metadata.namespace in ("", stage.metadata.namespace) and matches_selector(
+            policy.selector, stage.metadata.name, stage.metadata.labels
+        ):
+            return policy
+    return ReviewPolicy()
 
 
 def _upstream(stage: Stage) -> set[str]:

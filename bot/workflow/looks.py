@@ -9,7 +9,7 @@ import logging
 import random
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bot.domain.analysis import next_time
 from bot.domain.files import CommitId
@@ -63,6 +63,8 @@ class Looks:
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
     told: str = ""
     """The newest revision of the configuration whose problems were told."""
+    swept_at: datetime | None = None
+    """When this process last looked at everything."""
 
     # -- the loops -------------------------------------------------------------------------------------------------
 
@@ -147,6 +149,7 @@ class Looks:
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
                 await self.github.redeliver(delivery)
+        self.swept_at = self.clock.now()
 
     async def _overdue_warehouses(self) -> list[Look]:
         now, warehouses = self.clock.now(), self.configuration.pipeline.warehouses

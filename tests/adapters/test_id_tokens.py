@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import jwt
@@ -80,6 +81,7 @@ def tokens(issuer: Issuer, clock: Hands) -> PublishedKeys:
 
 
 def token(key: Any = RSA, name: str | None = "one", algorithm: str = "RS256", **changes: object) -> str:
+    """A token made now; a claim that is a duration is a time from now."""
     now = datetime.now(UTC)
     claims: dict[str, object] = {
         "iss": ISSUER,
@@ -88,7 +90,8 @@ def token(key: Any = RSA, name: str | None = "one", algorithm: str = "RS256", **
         "exp": now + timedelta(minutes=5),
         "repository": "acme/api",
     }
-    given = {key: value for key, value in (claims | changes).items() if value is not None}
+    wanted = {name: now + v if isinstance(v, timedelta) else v for name, v in (claims | changes).items()}
+    given = {name: value for name, value in wanted.items() if value is not None}
     return jwt.encode(given, key, algorithm=algorithm, headers={"kid": name} if name else {})
 
 
@@ -99,17 +102,19 @@ async def verify(tokens: IdTokens, given: str, issuer: str = ISSUER) -> Mapping[
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param(token(), id="RSA"),
-        pytest.param(token(EC, "curve", "ES256"), id="an elliptic curve"),
-        pytest.param(token(aud=["other", AUDIENCE]), id="one of several audiences"),
-        pytest.param(token(iss="issuer.example"), id="the issuer without its scheme, as Google writes it"),
+        pytest.param(token, id="RSA"),
+        pytest.param(partial(token, EC, "curve", "ES256"), id="an elliptic curve"),
+        pytest.param(partial(token, aud=["other", AUDIENCE]), id="one of several audiences"),
         pytest.param(
-            token(exp=datetime.now(UTC) - timedelta(seconds=20)), id="over, by less than clocks may differ"
+            partial(token, iss="issuer.example"), id="the issuer without its scheme, as Google writes it"
         ),
+        pytest.param(partial(token, exp=timedelta(seconds=-20)), id="over, by less than clocks may differ"),
     ],
 )
-async def test_a_token_of_the_issuer_gives_its_claims(tokens: PublishedKeys, given: str) -> None:
-    claims = await verify(tokens, given)
+async def test_a_token_of_the_issuer_gives_its_claims(
+    tokens: PublishedKeys, given: Callable[[], str]
+) -> None:
+    claims = await verify(tokens, given())
     assert claims is not None
     assert claims["repository"] == "acme/api"
 
@@ -117,27 +122,27 @@ async def test_a_token_of_the_issuer_gives_its_claims(tokens: PublishedKeys, giv
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param(token(OTHER), id="another key under a known name"),
-        pytest.param(token(OTHER, "for encryption"), id="a key that is not for signatures"),
-        pytest.param(token(OTHER, "unknown"), id="an unknown key"),
-        pytest.param(token(name=None), id="a key without a name"),
-        pytest.param(token("x" * 32, "one", "HS256"), id="signed with a shared text"),
-        pytest.param(token(None, "one", "none"), id="not signed"),
-        pytest.param(token(aud="other"), id="for somebody else"),
-        pytest.param(token(aud=None), id="for nobody"),
-        pytest.param(token(iss="https://evil.example"), id="of another issuer"),
-        pytest.param(token(exp=datetime.now(UTC) - timedelta(minutes=5)), id="over"),
-        pytest.param(token(exp=None), id="without an end"),
-        pytest.param(token(nbf=datetime.now(UTC) + timedelta(minutes=5)), id="not yet"),
-        pytest.param(token()[:-4] + "AAAA", id="another signature"),
-        pytest.param("x.y.z", id="no token"),
-        pytest.param("", id="nothing"),
-        pytest.param("\u00e9.\u00e9.\u00e9", id="no ASCII"),
-        pytest.param(token(padding="x" * 20_000), id="endless"),
+        pytest.param(partial(token, OTHER), id="another key under a known name"),
+        pytest.param(partial(token, OTHER, "for encryption"), id="a key that is not for signatures"),
+        pytest.param(partial(token, OTHER, "unknown"), id="an unknown key"),
+        pytest.param(partial(token, name=None), id="a key without a name"),
+        pytest.param(partial(token, "x" * 32, "one", "HS256"), id="signed with a shared text"),
+        pytest.param(partial(token, None, "one", "none"), id="not signed"),
+        pytest.param(partial(token, aud="other"), id="for somebody else"),
+        pytest.param(partial(token, aud=None), id="for nobody"),
+        pytest.param(partial(token, iss="https://evil.example"), id="of another issuer"),
+        pytest.param(partial(token, exp=timedelta(minutes=-5)), id="over"),
+        pytest.param(partial(token, exp=None), id="without an end"),
+        pytest.param(partial(token, nbf=timedelta(minutes=5)), id="not yet"),
+        pytest.param(lambda: token()[:-4] + "AAAA", id="another signature"),
+        pytest.param(lambda: "x.y.z", id="no token"),
+        pytest.param(lambda: "", id="nothing"),
+        pytest.param(lambda: "\u00e9.\u00e9.\u00e9", id="no ASCII"),
+        pytest.param(partial(token, padding="x" * 20_000), id="endless"),
     ],
 )
-async def test_any_other_token_is_nobody(tokens: PublishedKeys, given: str) -> None:
-    assert await verify(tokens, given) is None
+async def test_any_other_token_is_nobody(tokens: PublishedKeys, given: Callable[[], str]) -> None:
+    assert await verify(tokens, given()) is None
 
 
 async def test_keys_are_read_once_an_hour(tokens: PublishedKeys, issuer: Issuer, clock: Hands) -> None:

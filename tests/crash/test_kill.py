@@ -94,12 +94,12 @@ async def wait_for_the_end(road: Road) -> None:
     """Until the bot is dead, or the release has arrived."""
     process = road.bot.process
     assert process is not None
-    for _ in range(1200):
+    for _ in range(400):
         if process.returncode is not None:
             return
         if await successes(road) >= 2:
             return
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.15)
     raise AssertionError(f"neither death nor success\n{await road.tell()}")
 
 

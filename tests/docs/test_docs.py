@@ -61,3 +61,19 @@ def test_the_manifest_asks_for_what_the_sandboxs_app_has() -> None:
     assert set(EVENTS) <= set(manifest["default_events"])
     for name, level in manifest["default_permissions"].items():
         assert PERMISSIONS[name] == level
+
+
+def test_every_metric_is_described() -> None:
+    page = (ROOT / "bot" / "web" / "metrics.py").read_text()
+    names = re.findall(r'_(?:one|family)\(\s*"([a-z_]+)"', page)
+    assert len(names) > 10
+    assert [name for name in names if f"`lockstep_{name}" not in OPERATING] == []
+
+
+def test_every_check_of_the_doctor_is_described() -> None:
+    sources = [ROOT / "bot" / "domain" / name for name in ("doctor.py", "doctor_github.py")]
+    texts = [path.read_text() for path in (*sources, ROOT / "bot" / "workflow" / "doctor.py")]
+    checks = {name for text in texts for name in re.findall(r'(?:fail|good|warn)\("([a-z ]+)"', text)}
+    assert {"settings", "webhook", "argocd"} <= checks
+    described = OPERATING.partition("| Check | What it asks |")[2].partition("\n\n")[0]
+    assert [name for name in checks if name not in described] == []

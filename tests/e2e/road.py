@@ -44,6 +44,8 @@ OPERATIONS = "acme/operations"
 API_TOKEN = "token-of-the-tests"
 PATIENCE = 40.0
 """Seconds that a wait may take before the test fails; on a quiet machine everything is there within a few."""
+_LOOK_AGAIN = 0.15
+"""Seconds between two looks of a test that waits; more often, the looking costs more than what it looks at."""
 SENTINEL = "lockstep-unknown-"
 _GIVEN: set[int] = set()
 """Ports that roads of this process have, running or not."""
@@ -118,7 +120,7 @@ class Road:
                 raise AssertionError(f"the bot ended while waiting for {what}\n{await self.tell()}")
             if asyncio.get_running_loop().time() > end:
                 raise AssertionError(f"waited {patience:.0f} s for {what}\n{await self.tell()}")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(_LOOK_AGAIN)
 
     async def tell(self) -> str:
         """Timeline and end of the log, for a failure."""
@@ -359,8 +361,7 @@ class Road:
 
     async def requests(self) -> list[LoggedRequest]:
         """Every request that changed something at GitHub, or tried to, oldest first."""
-        answer = await self.client.get(f"{self.sandbox.github_url}/_sandbox/requests")
-        return [LoggedRequest(**item) for item in answer.json()]
+        return await asyncio.to_thread(self.sandbox.github.requests)
 
     async def requests_of_bot(self, since: int = 0) -> list[str]:
         """`METHOD path` of the App's changing requests after the first `since` ones of all, tokens left out."""

@@ -95,11 +95,11 @@ def check(source: str) -> None:
         lambda: evaluate_text("${{" + source + "}}", scope),
         lambda: evaluate_template({"k": [source]}, scope),
     ]
-    started = time.monotonic()
+    started = time.thread_time()
     for call in calls:
         error = refusal(call)
         assert error is None or error.message
-    assert time.monotonic() - started < SECONDS
+    assert time.thread_time() - started < SECONDS
 
 
 @settings(max_examples=600, deadline=None)
@@ -161,10 +161,10 @@ SHARED = "let a = [1]; " + "".join(f"let a{i + 1} = [a{i or ''}, a{i or ''}]; " 
     ],
 )
 def test_work_and_size_are_bounded(source: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(ExpressionError):
         compile_expression(source).evaluate(NAMES, TEMPLATE_FUNCTIONS)
-    assert time.monotonic() - started < SECONDS
+    assert time.thread_time() - started < SECONDS
 
 
 @pytest.mark.parametrize(

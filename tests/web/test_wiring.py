@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.app import make_dashboard, open_lockstep
+from bot.app import open_lockstep
+from bot.serving import make_dashboard
 from bot.settings import Settings
 from tests.reports import views
 from tests.web.site import Site, make_site_app, open_site

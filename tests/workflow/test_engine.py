@@ -37,6 +37,7 @@ async def main():
     running = await engine.start(
         f"sqlite:///{sys.argv[1]}", {"work": work}, executor="lockstep", on_lost=print, poll=0.05
     )
+    waited = ["a/0", "a/1", "a/2", "once"] if sys.argv[3] == "first" else []
     if sys.argv[3] == "first":
         for number in range(3):
             await running.submit(engine.LOOKS, "work", f"a{number}", work_id=f"a/{number}", key="a")
@@ -46,7 +47,8 @@ async def main():
     if sys.argv[5] == "flaky":
         await running.submit(engine.SEGMENTS, "work", "flaky", work_id="flaky", key="e")
     if sys.argv[4] == "die":
-        await asyncio.sleep(1.5)
+        while not all([await running.is_finished(work_id) for work_id in waited]):
+            await asyncio.sleep(0.05)
         await running.submit(engine.SEGMENTS, "work", "die", work_id="die", key="d")
     for _ in range(200):
         await asyncio.sleep(0.05)

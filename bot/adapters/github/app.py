@@ -70,6 +70,11 @@ class GitHubApp:
     ) -> None:
         await self._connection.__aexit__(kind, error, trace)
 
+    @property
+    def remaining(self) -> Mapping[str, int]:
+        """Requests that GitHub lets us make until its next reset, by installation, as of the last answer of each."""
+        return dict(self._connection.remaining)
+
     # -- addresses and identity --------------------------------------------------------------------------------
 
     def clone_url(self, repository: Repository) -> str:

@@ -110,6 +110,8 @@ class Connection:
         self._as_app = GitHub(AppAuthStrategy(settings.app_id, settings.private_key), config=config)
         self._as_installation = GitHub(UnauthAuthStrategy(), config=config)
         self._pacers: dict[int, Pacer] = {}
+        self.remaining: dict[str, int] = {}
+        """Requests that GitHub lets us make until its next reset, by installation (`app`: as the App itself)."""
         self.tokens = Tokens(self.call_as_app, join_path, clock.now)
 
     async def __aenter__(self) -> Connection:
@@ -213,6 +215,14 @@ class Connection:
     # -- underneath ----------------------------------------------------------------------------------------
 
     async def _send(self, scope: Scope | None, call: _Call) -> httpx.Response:
+        response = await self._send_signed(scope, call)
+        left = response.headers.get("x-ratelimit-remaining", "")
+        if left.isascii() and left.isdigit():
+            who = "app" if scope is None else str(await self.tokens.installation_of(scope))
+            self.remaining[who] = int(left)
+        return response
+
+    async def _send_signed(self, scope: Scope | None, call: _Call) -> httpx.Response:
         if scope is None:
             return await self._request(self._as_app, call, token="")
         token = await self._token(scope)

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, make_url, select, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, make_url, select, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from bot.adapters.store.tables import SCHEMA, meta, metadata
 from bot.domain.codec import encode
+from bot.domain.doctor_facts import DatabaseFacts
 from bot.ports import TerminalError, TransientError
 
 T = TypeVar("T")
@@ -147,6 +149,36 @@ def _prepare_schema(engine: Engine) -> None:
         metadata.create_all(connection)
         if found is None:
             connection.execute(meta.insert().values(name="schema", value=str(SCHEMA)))
+
+
+def inspect_database(url: str, key_digest: str) -> DatabaseFacts:
+    """What is at an address, looked at without changing it; `key_digest` is our vault's, empty if it has no key."""
+    address, engine = "its address", None
+    try:
+        if url.startswith("sqlite:///"):
+            path = Path(url.removeprefix("sqlite:///"))
+            address = str(path)
+            if not path.exists():
+                return DatabaseFacts(address, SCHEMA)
+            engine = create_engine(f"sqlite:///file:{quote(address)}?mode=ro&uri=true")
+        else:
+            engine = _connect_postgres(url)
+            address = engine.url.render_as_string(hide_password=True)
+        with engine.connect() as connection:
+            if not inspect(connection).has_table(meta.name):
+                return DatabaseFacts(address, SCHEMA)
+            noted = {row.name: row.value for row in connection.execute(select(meta))}
+    except TerminalError as error:
+        return DatabaseFacts(address, SCHEMA, problem=str(error))
+    except SQLAlchemyError as error:
+        said = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+        return DatabaseFacts(address, SCHEMA, problem=f"cannot be read: {said}")
+    finally:
+        if engine is not None:
+            engine.dispose()
+    schema = int(noted["schema"]) if noted.get("schema", "").isdecimal() else None
+    same = noted["vault"] == key_digest if key_digest and "vault" in noted else None
+    return DatabaseFacts(address, SCHEMA, schema, same)
 
 
 def bind_once(database: Database, name: str, value: str, refused: str) -> None:

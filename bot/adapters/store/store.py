@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from bot.adapters.store.analyses import Analyses
 from bot.adapters.store.database import Database, bind_once, open_database
+from bot.adapters.store.measures import Measures
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
 from bot.ports import Vault
 
 
-class DatabaseStore(Queues, Records, Analyses):
+class DatabaseStore(Queues, Records, Analyses, Measures):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         Queues.__init__(self, database)
         Records.__init__(self, database, vault)
         Analyses.__init__(self, database)
+        Measures.__init__(self, database)
 
     def close(self) -> None:
         """Close every connection."""

@@ -72,6 +72,7 @@ class TerraformRunner:
         self._on_line = on_line
         self._versions: dict[tuple[str, int], Version] = {}
         self._stops: dict[Stop, str] = {}
+        self._begun = dict.fromkeys(("plan", "apply", "output"), 0)
 
     # -- the port --------------------------------------------------------------------------------------------
 
@@ -81,7 +82,7 @@ class TerraformRunner:
 
     async def plan(self, run: TerraformRun) -> PlanOutcome:
         """See `Terraform.plan`."""
-        stop = self._new_stop(run.key)
+        stop = self._new_stop(run.key, "plan")
         try:
             async with open_session(run, await self._opening(run, stop)) as session:
                 return await self._plan(session)
@@ -96,7 +97,7 @@ class TerraformRunner:
             return StalePlan(f"the plan was made by {saved.version}, but this is {version}")
         if saved.directory != run.directory:
             return StalePlan(f"the plan was made in {saved.directory!r}, not in {run.directory!r}")
-        stop = self._new_stop(run.key)
+        stop = self._new_stop(run.key, "apply")
         try:
             async with open_session(run, await self._opening(run, stop)) as session:
                 return await self._apply(session, saved)
@@ -105,7 +106,7 @@ class TerraformRunner:
 
     async def output(self, run: TerraformRun) -> OutputOutcome:
         """See `Terraform.output`; an output that holds one of the run's secrets is marked sensitive."""
-        stop = self._new_stop(run.key)
+        stop = self._new_stop(run.key, "output")
         try:
             async with open_session(run, await self._opening(run, stop)) as session:
                 return await self._output(session)
@@ -126,6 +127,16 @@ class TerraformRunner:
         for stop in self._stops:
             stop.ask(reason)
         return len(self._stops)
+
+    @property
+    def running(self) -> int:
+        """How many runs are under way."""
+        return len(self._stops)
+
+    @property
+    def begun(self) -> Mapping[str, int]:
+        """How many plans, applies and readings of outputs were begun since the start."""
+        return dict(self._begun)
 
     async def sweep(self) -> None:
         """Clear what runs of a bot that was killed left on disk; for the start, before anything else runs."""
@@ -287,7 +298,8 @@ class TerraformRunner:
 
         return Opening(self._data, self._tool, await self._version(), masks_of(run), stop, show, self._vault)
 
-    def _new_stop(self, key: str) -> Stop:
+    def _new_stop(self, key: str, operation: str) -> Stop:
+        self._begun[operation] += 1
         stop = Stop()
         self._stops[stop] = key
         return stop

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bot.sandbox.github.accounts import App, ManifestCode, User
-from bot.sandbox.github.errors import Refused
+from bot.sandbox.github.accounts import App, ManifestCode, OrganisationMember, User
+from bot.sandbox.github.errors import Refused, not_found
 from bot.sandbox.github.git import stamp
 from bot.sandbox.github.installing import install, ping
 from bot.sandbox.github.pages.people import visitor
@@ -36,6 +36,42 @@ _MANIFEST = {
     "default_permissions": {"*": "string"},
     "request_oauth_on_install": "boolean",
 }
+_READ_WRITE = ("read", "write")
+_PERMISSIONS = {
+    "actions": _READ_WRITE,
+    "administration": _READ_WRITE,
+    "checks": _READ_WRITE,
+    "contents": _READ_WRITE,
+    "deployments": _READ_WRITE,
+    "environments": _READ_WRITE,
+    "issues": _READ_WRITE,
+    "members": _READ_WRITE,
+    "merge_queues": _READ_WRITE,
+    "metadata": ("read",),
+    "packages": _READ_WRITE,
+    "pull_requests": _READ_WRITE,
+    "statuses": _READ_WRITE,
+    "workflows": ("write",),
+}
+_EVENTS = {
+    "check_run": ("checks",),
+    "check_suite": ("checks",),
+    "create": ("contents",),
+    "delete": ("contents",),
+    "deployment": ("deployments",),
+    "deployment_status": ("deployments",),
+    "issue_comment": ("issues", "pull_requests"),
+    "issues": ("issues",),
+    "member": ("members",),
+    "merge_group": ("merge_queues",),
+    "pull_request": ("pull_requests",),
+    "pull_request_review": ("pull_requests",),
+    "push": ("contents",),
+    "registry_package": ("packages",),
+    "repository": ("metadata",),
+    "status": ("statuses",),
+}
+_MOST_CALLBACKS = 10
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
 <body><main><h1>{title}</h1>{content}</main></body></html>"""
 
@@ -61,6 +97,7 @@ class ManifestPages:
         form = await request.form()
         manifest: dict[str, Any] = body.parse(str(form.get("manifest", "")).encode())
         body.check(_MANIFEST, manifest)
+        _check_rights(manifest)
         name = form.get("name")
         return {**manifest, "name": str(name)} if name else manifest
 
@@ -68,6 +105,7 @@ class ManifestPages:
         """What the App asks for, with a button that creates it."""
         try:
             manifest = await self._manifest(request)
+            await asyncio.to_thread(self._admit, request)
         except Refused as refused:
             return _problem(refused)
         action = html.escape(f"create?{request.url.query}")
@@ -89,12 +127,25 @@ class ManifestPages:
         user = visitor(self._world, request)
         return str(request.path_params.get("org") or (user.login if user else ""))
 
+    def _admit(self, request: Request) -> None:
+        """404 for an organisation that is none, or of which the person is no member."""
+        login = request.path_params.get("org")
+        if login is None:
+            return
+        world, user = self._world, visitor(self._world, request)
+        org = world.user(login)
+        if org is None or org.type != "Organization" or user is None:
+            raise not_found()
+        if world.store.first(OrganisationMember, org_id=org.id, user_id=user.id) is None:
+            raise not_found()
+
     async def _create(self, request: Request) -> Response:
         """Create the App and send the browser back with the code."""
         if not is_same_origin(request):
             return _problem(Refused(403, "The button has to be pressed on this page itself."))
         try:
             manifest = await self._manifest(request)
+            await asyncio.to_thread(self._admit, request)
             code = await asyncio.to_thread(self._register, manifest, self._owner(request))
         except Refused as refused:
             return _problem(refused)
@@ -157,6 +208,32 @@ class ManifestPages:
 
     def _login(self, app: App) -> str:
         return self._world.store.need(User, app.owner_id).login
+
+
+def _check_rights(manifest: dict[str, Any]) -> None:
+    """422 for permissions and events that GitHub does not have, or events that no asked permission covers."""
+    asked = manifest.get("default_permissions", {})
+    problems = [
+        f"Default permission records resource {name!r} is not included in the list"
+        for name, level in asked.items()
+        if level not in _PERMISSIONS.get(name, ())
+    ]
+    # Metadata is granted with anything else.
+    granted = {*asked, "metadata"}
+    problems += [
+        f"Default events are not supported by permissions: {name}"
+        for name in manifest.get("default_events", [])
+        if not granted & set(_EVENTS.get(name, ()))
+    ]
+    if len(manifest.get("callback_urls", [])) > _MOST_CALLBACKS:
+        problems.append(f"At most {_MOST_CALLBACKS} callback URLs are allowed.")
+    for key in ("url", "redirect_url", "setup_url"):
+        if key in manifest and urlsplit(manifest[key]).scheme not in ("http", "https"):
+            problems.append(f"{key} must be a valid URL")
+    if urlsplit(manifest.get("hook_attributes", {}).get("url", "https:")).scheme not in ("http", "https"):
+        problems.append("Hook url is not a valid URL")
+    if problems:
+        raise Refused(422, "; ".join(problems))
 
 
 def _problem(refused: Refused) -> Response:

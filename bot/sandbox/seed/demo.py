@@ -36,7 +36,6 @@ PERMISSIONS: Final = {
     "metadata": "read",
     "packages": "read",
     "pull_requests": "write",
-    "statuses": "write",
 }
 EVENTS: Final = (
     "check_run",
@@ -46,6 +45,7 @@ EVENTS: Final = (
     "pull_request_review",
     "push",
     "registry_package",
+    "repository",
 )
 IMAGES: Final = {"otel-app": ("0.9.0", "1.0.0"), "lambda-app": ("0.9.0", "1.0.0")}
 """What is published at the start: 0.9.0 is what the values name, 1.0.0 is the first release to promote."""
