@@ -90,6 +90,9 @@ def _set_up(command: str, settings: SetupSettings, organisation: str, *, replace
 
 
 def _doctor(given: argparse.Namespace) -> int:
+    from functools import partial
+
+    from bot.adapters.commands import AllowList
     from bot.app import load
     from bot.doctor import diagnose
     from bot.domain.doctor import judge_settings, must_mend
@@ -103,7 +106,10 @@ def _doctor(given: argparse.Namespace) -> int:
         findings = judge_settings(str(error).splitlines())
     else:
         reduce_environment()
-        findings = [*judge_settings([]), *diagnose(settings, load)]
+        findings = [
+            *judge_settings([]),
+            *diagnose(settings, partial(load, programs=AllowList(settings.custom_steps))),
+        ]
     print(render_json(findings) if given.json else render_table(findings))
     return 1 if must_mend(findings) else 0
 
@@ -111,19 +117,25 @@ def _doctor(given: argparse.Namespace) -> int:
 def _validate(given: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from bot.adapters.commands import AllowList
     from bot.adapters.config import read_directory
     from bot.adapters.rendering import RenderTools
     from bot.app import load
     from bot.domain.problems import Severity
     from bot.ports import TerminalError
+    from bot.settings import SettingsError, parse_programs
 
     try:
         revision, files = read_directory(Path(given.directory))
+        programs = AllowList(parse_programs(os.environ.get("LOCKSTEP_CUSTOM_STEPS", "")))
+    except SettingsError as error:
+        print(f"lockstep validate: LOCKSTEP_CUSTOM_STEPS {error}", file=sys.stderr)
+        return 2
     except TerminalError as error:
         print(f"lockstep validate: {error}", file=sys.stderr)
         return 2
     tools = RenderTools(os.environ.get("LOCKSTEP_HELM", "helm"), os.environ.get("LOCKSTEP_KUSTOMIZE", ""))
-    pipeline, problems = load(files, revision, missing=tools.find_missing())
+    pipeline, problems = load(files, revision, missing=tools.find_missing(), programs=programs)
     for problem in problems:
         where = f"{problem.path}:{problem.line}" if problem.line else problem.path
         print(f"{where}: {problem.severity.value}: {problem.key}: {problem.message}")

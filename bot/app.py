@@ -11,6 +11,7 @@ from functools import partial
 from bot.adapters.argocd import ArgoCDServers
 from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
+from bot.adapters.commands import AllowedCommands, AllowList
 from bot.adapters.config import parse_source
 from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
@@ -40,6 +41,7 @@ from bot.ports import Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
+from bot.steps.custom import StepBook, find_unusable_customs
 from bot.workflow.arrival import Arrival
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
@@ -75,6 +77,7 @@ class Lockstep:
     github: GitHubApp
     terraform: TerraformRunner
     renderer: CommandRenderer
+    commands: AllowedCommands
     configuration: Configuration
     looks: Looks
     ports: Ports
@@ -86,13 +89,16 @@ def load(
     *,
     replicas: bool = False,
     missing: Mapping[RenderTool, str] | None = None,
+    programs: AllowList | None = None,
 ) -> tuple[Pipeline, tuple[ConfigProblem, ...]]:
     """A pipeline and its problems from files, with the step kinds that this program has.
 
-    `replicas` says that several bots may work on it, `missing` which programs this machine does not have.
+    `replicas` says that several bots may work on it, `missing` which programs this machine does not have, `programs`
+    which ones custom steps may run.
     """
     loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
-    unusable = find_unusable_kinds(missing or {})
+    custom = find_unusable_customs(loaded.pipeline.custom_steps, (programs or AllowList()).why_refused)
+    unusable = {**custom, **find_unusable_kinds(missing or {})}
     problems = find_not_carried_out(loaded.pipeline, replicas=replicas, unusable=unusable)
     return loaded.pipeline, sort_problems([*loaded.problems, *problems])
 
@@ -111,13 +117,17 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         github = await stack.enter_async_context(GitHubApp(github_settings(settings), clock))
         git = GitMirror(settings.data / "mirrors", github.token_for)
         tools = render_tools(settings)
-        read = partial(load, replicas=not settings.on_sqlite, missing=tools.find_missing())
+        programs = AllowList(settings.custom_steps)
+        missing = tools.find_missing()
+        read = partial(load, replicas=not settings.on_sqlite, missing=missing, programs=programs)
         configuration = Configuration(config_source(settings, git, github), store, read)
         secrets = secret_store(settings, lambda: configuration.pipeline)
         wire = await stack.enter_async_context(Wire(concurrent=4, timeout=30.0))
         logins = make_logins(settings, secrets, wire, clock)
         terraform = TerraformRunner(settings.data, vault, terraform_tool(settings))
         renderer = CommandRenderer(settings.data / "rendering", tools, logins.of_dependency)
+        is_isolated = settings.isolation != "none"
+        commands = AllowedCommands(settings.data / "commands", programs, isolated=is_isolated)
         registries = await stack.enter_async_context(OciRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
@@ -139,10 +149,11 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             issues=github.issues,
             workflows=github.workflows,
             signed_push=github.signed_push,
+            commands=commands,
             messages=MessageChannels(lambda: configuration.pipeline, secrets, http),
         )
         looks = join(settings, ports, store, configuration, await _find_identity(settings, github))
-        yield Lockstep(settings, store, github, terraform, renderer, configuration, looks, ports)
+        yield Lockstep(settings, store, github, terraform, renderer, commands, configuration, looks, ports)
 
 
 async def _find_identity(settings: Settings, github: GitHubApp) -> AppIdentity:
@@ -164,7 +175,9 @@ def join(
 ) -> Looks:
     """Join the workflow's parts over the ports."""
     github = ports.github
-    runners = build_steps(ports)
+    runners = StepBook(
+        build_steps(ports), lambda: configuration.pipeline.custom_steps, ports.commands, ports.vault
+    )
     gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
     # Only where people can sign in there is a page that a link could lead to.
     page = settings.public_url if settings.client_id else ""

@@ -49,6 +49,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         await lockstep.configuration.start()
         await lockstep.terraform.sweep()
         await lockstep.renderer.sweep()
+        await lockstep.commands.sweep()
         tasks: list[asyncio.Task[None]] = []
         running = await engine.start(
             _engine_database(settings),

@@ -20,6 +20,12 @@ _APP_NAMES = (
 )
 """Names by which the environment names an App; each but the last may have the prefix of our own variables."""
 
+_SYSTEM_PARENTS = frozenset(map(Path, ("/", "/usr", "/usr/local")))
+_SYSTEM = frozenset(
+    Path(name).resolve()
+    for name in ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
+)
+
 
 class SettingsError(ValueError):
     """The environment is wrong; the message names the variable and what it takes."""
@@ -109,6 +115,8 @@ class Settings:
     helm: str = "helm"
     kustomize: str = ""
     """A name or path of `kustomize` or `kubectl`; empty: whichever is on PATH, in this order."""
+    custom_steps: tuple[Path, ...] = ()
+    """Programs, and directories of programs, that custom steps may run; none by default."""
     isolation: str = "landlock"
     provider_mirror: str = ""
     argocd: Mapping[str, ArgoServer] = field(default_factory=dict)
@@ -164,6 +172,7 @@ class Settings:
             terraform=reader.text("LOCKSTEP_TERRAFORM", default="terraform"),
             helm=reader.text("LOCKSTEP_HELM", default="helm"),
             kustomize=reader.text("LOCKSTEP_KUSTOMIZE", default=""),
+            custom_steps=reader.programs("LOCKSTEP_CUSTOM_STEPS"),
             isolation=reader.choice("LOCKSTEP_ISOLATION", ("landlock", "none")),
             provider_mirror=reader.text("LOCKSTEP_PROVIDER_MIRROR", default=""),
             argocd=reader.argocd(),
@@ -182,6 +191,7 @@ class Settings:
         if not settings.app_id:
             reader.problems.append("LOCKSTEP_APP_ID is missing: the number on the App's settings page")
         reader.problems += _sign_in_problems(settings)
+        reader.problems += _exposed_by_programs(settings, environ)
         if reader.problems:
             kind = NoAppError if _lacks_only_an_app(environ, reader.problems) else SettingsError
             raise kind("\n".join(reader.problems))
@@ -219,6 +229,43 @@ def _sign_in_problems(settings: Settings) -> list[str]:
     if not settings.public_url.startswith(("https://", "http://")):
         problems.append("LOCKSTEP_URL is missing: GitHub sends people who sign in back to it")
     return problems
+
+
+def _exposed_by_programs(settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """What custom steps could read of the bot's, since directories of programs are readable to them as a whole."""
+    named = [value for name, value in environ.items() if name.endswith(("_FILE", "_PATH")) and "KEY" in name]
+    named += [
+        value for name, value in environ.items() if name.startswith("LOCKSTEP_") and name.endswith("_FILE")
+    ]
+    # Who writes a pipeline in a directory would add programs beside it.
+    named += [settings.secrets_directory, "" if settings.config.startswith("github:") else settings.config]
+    private = [settings.data, *(Path(value) for value in named if value)]
+    return [
+        f"LOCKSTEP_CUSTOM_STEPS names {str(entry)!r}, which holds {str(path)!r} or lies in it; give programs a "
+        "directory that holds nothing else"
+        for entry in settings.custom_steps
+        for path in dict.fromkeys(private)
+        if path.resolve().is_relative_to(entry.resolve()) or entry.resolve().is_relative_to(path.resolve())
+    ]
+
+
+def parse_programs(text: str) -> tuple[Path, ...]:
+    """The programs and directories of a list with colons; raises SettingsError for what would allow too much.
+
+    The system's own directories hold shells and interpreters, which would let whoever writes a pipeline run anything.
+    """
+    entries = tuple(Path(part) for part in text.split(":") if part)
+    for entry in entries:
+        if not entry.is_absolute() or ".." in entry.parts:
+            raise SettingsError(f"takes absolute paths, separated by colons, not {str(entry)!r}")
+        if not entry.exists():
+            raise SettingsError(f"names {str(entry)!r}, which does not exist")
+        if entry.resolve() in _SYSTEM or (entry.is_dir() and entry.resolve() in _SYSTEM_PARENTS):
+            raise SettingsError(
+                f"names {str(entry)!r}, which holds shells and interpreters; make a directory of the programs that "
+                "pipelines may run"
+            )
+    return entries
 
 
 def _pipeline_secrets(environ: Mapping[str, str]) -> dict[str, str]:
@@ -262,6 +309,13 @@ class _Reader:
         if value not in choices:
             self.problems.append(f"{name} must be one of {', '.join(choices)}, not {value!r}")
         return value
+
+    def programs(self, name: str) -> tuple[Path, ...]:
+        try:
+            return parse_programs(self.environ.get(name, ""))
+        except SettingsError as error:
+            self.problems.append(f"{name} {error}")
+            return ()
 
     def app(self, data: Path) -> AppCredentials:
         """What `lockstep setup` left in the data directory, unless the environment names another App."""

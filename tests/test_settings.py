@@ -85,3 +85,49 @@ def test_signing_in_needs_id_secret_and_address_together(missing: str) -> None:
     assert "hush-hush" not in repr(settings)
     with pytest.raises(SettingsError, match=f"{missing}.* is missing"):
         Settings.from_env({name: value for name, value in (GOOD | SIGN_IN).items() if name != missing})
+
+
+def test_custom_steps_are_programs_and_directories_of_them(tmp_path: Path) -> None:
+    (tmp_path / "steps").mkdir()
+    (tmp_path / "tool").touch()
+    text = f"{tmp_path}/steps:{tmp_path}/tool"
+    assert Settings.from_env(GOOD).custom_steps == ()
+    assert Settings.from_env(GOOD | {"LOCKSTEP_CUSTOM_STEPS": text}).custom_steps == (
+        tmp_path / "steps",
+        tmp_path / "tool",
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        pytest.param("steps", "takes absolute paths", id="a relative path"),
+        pytest.param("ROOT/steps/../steps", "takes absolute paths", id="a path that goes up"),
+        pytest.param("ROOT/nothing", "does not exist", id="what is not there"),
+        pytest.param("/usr/bin", "holds shells and interpreters", id="the system's programs"),
+        pytest.param("ROOT/link", "holds shells and interpreters", id="a link to them"),
+        pytest.param("/", "holds shells and interpreters", id="everything"),
+        pytest.param("ROOT", "which holds", id="a directory that holds the bot's data"),
+        pytest.param("ROOT/data/steps", "lies in it", id="a directory among the bot's data"),
+        pytest.param("ROOT/keys", "which holds", id="a directory that holds the App's key"),
+        pytest.param("ROOT/secrets", "which holds", id="the pipeline's secrets"),
+        pytest.param("ROOT/pipeline/bin", "lies in it", id="a directory of the pipeline's"),
+    ],
+)
+def test_custom_steps_never_reach_what_is_the_bots_or_the_systems(
+    tmp_path: Path, entry: str, said: str
+) -> None:
+    for name in ("steps", "data/steps", "keys", "secrets", "pipeline/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "keys" / "app.pem").write_text("PEM")
+    (tmp_path / "link").symlink_to("/usr/bin")
+    given = GOOD | {
+        "LOCKSTEP_DATA": str(tmp_path / "data"),
+        "LOCKSTEP_PRIVATE_KEY": "",
+        "LOCKSTEP_PRIVATE_KEY_FILE": str(tmp_path / "keys" / "app.pem"),
+        "LOCKSTEP_SECRETS": str(tmp_path / "secrets"),
+        "LOCKSTEP_CONFIG": str(tmp_path / "pipeline"),
+    }
+    Settings.from_env(given | {"LOCKSTEP_CUSTOM_STEPS": str(tmp_path / "steps")})
+    with pytest.raises(SettingsError, match=f"LOCKSTEP_CUSTOM_STEPS .*{said}"):
+        Settings.from_env(given | {"LOCKSTEP_CUSTOM_STEPS": entry.replace("ROOT", str(tmp_path))})

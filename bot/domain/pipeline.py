@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bot.domain.custom_steps import CustomStep
 from bot.domain.model import Document, ProjectConfig, PromotionTask, Stage, Warehouse
 from bot.domain.review_policy import ReviewPolicy
 
@@ -25,6 +26,7 @@ class Pipeline:
     project_configs: Mapping[str, ProjectConfig] = field(default_factory=dict)
     cluster_config: ProjectConfig | None = None
     review_policies: tuple[ReviewPolicy, ...] = ()
+    custom_steps: Mapping[str, CustomStep] = field(default_factory=dict)
     analysis_templates: Mapping[tuple[str, str], Document] = field(default_factory=dict)
     secrets: Mapping[tuple[str, str], Document] = field(default_factory=dict)
     config_maps: Mapping[tuple[str, str], Document] = field(default_factory=dict)

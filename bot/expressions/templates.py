@@ -105,6 +105,24 @@ def evaluate_text(text: str, scope: Scope) -> Value:
     return _join(pieces)
 
 
+def render_text(text: str, scope: Scope) -> str | Text:
+    """One text with its values inserted and no coercion, so that `1.20` stays `1.20`; raises ExpressionError.
+
+    For what is text by its nature: the arguments of a command, the variables of its environment.
+    """
+    if not has_expression(text):
+        return text
+    pieces = [
+        piece
+        for part in _parse(text)
+        for piece in ((part,) if isinstance(part, str) else _insert(_run(part, scope)))
+    ]
+    plain = "".join(str(uncover(piece)) for piece in pieces if not isinstance(piece, Unknown))
+    if len(plain) > MAX_TEXT:
+        raise ExpressionError(f"the template makes a text of {len(plain)} characters; {MAX_TEXT} are allowed")
+    return plain if all(isinstance(piece, str) for piece in pieces) else Text(tuple(pieces))
+
+
 def _run(hole: _Hole, scope: Scope) -> Operand:
     try:
         return hole.expression.evaluate_operand(scope.names, scope.functions, scope.now)

@@ -10,7 +10,7 @@ from bot.domain.model import GitSubscription, Stage, Step, Warehouse
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
-from bot.domain.review import AWAITS_MERGE
+from bot.domain.review import AWAITS_MERGE, StepClass
 from bot.domain.review_policy import ReviewPolicy
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -55,7 +55,8 @@ def find_not_carried_out(
 def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     yield from _of_warehouses(stage, pipeline.warehouses)
     policy = _policy_of(stage, pipeline)
-    unguarded = _why_unguarded([*_steps_of(stage, pipeline)], policy or ReviewPolicy())
+    acts = {name for name, step in pipeline.custom_steps.items() if step.step_class is StepClass.ACT}
+    unguarded = _why_unguarded([*_steps_of(stage, pipeline)], policy or ReviewPolicy(), _EFFECTS | acts)
     if unguarded:
         yield _Finding("spec.promotionTemplate", unguarded)
     if policy is not None:
@@ -87,7 +88,7 @@ def _of_channels(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
             )
 
 
-def _why_unguarded(steps: Sequence[Step], policy: ReviewPolicy) -> str:
+def _why_unguarded(steps: Sequence[Step], policy: ReviewPolicy, effects: frozenset[str]) -> str:
     """Why a task with pull-request steps of its own cannot be guarded, as far as its text says; empty if it can."""
     opens = [index for index, step in enumerate(steps) if step.uses == "git-open-pr"]
     waits = [index for index, step in enumerate(steps) if step.uses in AWAITS_MERGE]
@@ -107,7 +108,7 @@ def _why_unguarded(steps: Sequence[Step], policy: ReviewPolicy) -> str:
         return (
             "nothing waits for the pull request that the task opens; add git-wait-for-pr behind git-open-pr"
         )
-    early = next((step.uses for step in steps[: waits[0]] if step.uses in _EFFECTS), "")
+    early = next((step.uses for step in steps[: waits[0]] if step.uses in effects), "")
     if early:
         also = " (effectsBeforeReview is not carried out yet)" if policy.effects_before_review else ""
         return (

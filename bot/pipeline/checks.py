@@ -54,8 +54,7 @@ def check_pipeline(
 ) -> list[ConfigProblem]:
     """Every problem between the pipeline's resources, at its place in the files."""
     checker = _Checker(pipeline, {_key(item): item for item in resources})
-    custom = [item.metadata.name for item in pipeline.others if item.kind == "CustomPromotionStep"]
-    checker.run(StepKinds(step_schemas, custom))
+    checker.run(StepKinds(step_schemas, pipeline.custom_steps))
     return checker.problems
 
 

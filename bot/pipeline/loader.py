@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bot.domain.custom_steps import CustomStep
 from bot.domain.model import (
     Document,
     Metadata,
@@ -24,6 +25,7 @@ from bot.pipeline.kinds.builders import (
     build_task,
     build_warehouse,
 )
+from bot.pipeline.kinds.custom_steps import build_custom_step
 from bot.pipeline.kinds.review_policy import build_review_policy
 from bot.pipeline.resources import Resource, read_resources
 from bot.pipeline.schema import JsonSchema
@@ -72,6 +74,7 @@ class _Draft:
     old_projects: dict[str, ProjectConfig] = field(default_factory=dict)
     cluster_config: ProjectConfig | None = None
     review_policies: list[ReviewPolicy] = field(default_factory=list)
+    custom_steps: dict[str, CustomStep] = field(default_factory=dict)
     analysis_templates: dict[tuple[str, str], Document] = field(default_factory=dict)
     secrets: dict[tuple[str, str], Document] = field(default_factory=dict)
     config_maps: dict[tuple[str, str], Document] = field(default_factory=dict)
@@ -99,6 +102,8 @@ class _Draft:
                 self.cluster_config = build_project_config(metadata, spec, cluster=True)
             case "ReviewPolicy":
                 self.review_policies.append(build_review_policy(metadata, spec))
+            case "CustomPromotionStep":
+                self.custom_steps[metadata.name] = build_custom_step(metadata, spec)
             case _:
                 self.add_document(resource, metadata)
 
@@ -133,6 +138,7 @@ class _Draft:
             project_configs=configs,
             cluster_config=self.cluster_config,
             review_policies=tuple(self.review_policies),
+            custom_steps=self.custom_steps,
             analysis_templates=self.analysis_templates,
             secrets=self.secrets,
             config_maps=self.config_maps,

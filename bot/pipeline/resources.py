@@ -11,6 +11,7 @@ from bot.domain.values import Json
 from bot.pipeline.access import list_at, mapping_at, text_at
 from bot.pipeline.deprecations import modernize
 from bot.pipeline.field_patterns import is_valid_field
+from bot.pipeline.kinds.custom_steps import admit_definition
 from bot.pipeline.kinds.registry import GROUPS, KINDS, Kind, Scope
 from bot.pipeline.reader import Marks, Path, ReadDocument, read_documents
 from bot.pipeline.schema import Finding, check, nearest, show_path, shown
@@ -246,6 +247,8 @@ def _check_metadata(resource: Resource) -> Iterator[Finding]:
         yield Finding(("metadata", "name"), message)
     if resource.kind.name == "ClusterConfig" and resource.name not in {"", "cluster"}:
         yield Finding(("metadata", "name"), "a ClusterConfig must be named 'cluster'")
+    if resource.kind.name == "CustomPromotionStep":
+        yield from admit_definition(resource.name, mapping_at(metadata, "annotations"))
 
 
 def _check_spec(resource: Resource) -> Iterator[Finding]:

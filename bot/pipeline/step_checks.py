@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from bot.domain.custom_steps import CustomStep
 from bot.domain.model import (
     ChartSubscription,
     GitSubscription,
@@ -21,6 +22,7 @@ from bot.domain.urls import normalize_git_url
 from bot.domain.values import Json
 from bot.pipeline.access import mappings_at
 from bot.pipeline.expression_checks import Known, check_bare_expression, check_templates
+from bot.pipeline.kinds.custom_steps import check_custom_config
 from bot.pipeline.reader import Path
 from bot.pipeline.schema import Finding, JsonSchema, check, nearest, shown
 from bot.pipeline.step_schemas import STEP_SCHEMAS
@@ -37,14 +39,17 @@ _BARE = frozenset({"successExpression", "failureExpression", "errorExpression", 
 
 @dataclass(frozen=True, slots=True)
 class StepKinds:
-    """The step kinds that can be carried out, and the names of custom ones, which cannot."""
+    """The step kinds that this program has, and those that the pipeline defines, by name."""
 
     schemas: Mapping[str, JsonSchema]
-    custom: Collection[str] = field(default=())
+    custom: Mapping[str, CustomStep] = field(default_factory=dict)
 
     def check(self, step: Step, path: Path) -> Iterator[Finding]:
         """What is wrong with a step's kind and configuration."""
-        schema = self.schemas.get(step.uses)
+        schema, custom = self.schemas.get(step.uses), self.custom.get(step.uses)
+        if schema is None and custom is not None:
+            yield from check_custom_config(custom, dict(step.config), (*path, "config"))
+            return
         if schema is None:
             yield Finding((*path, "uses"), self.explain(step.uses))
             return
@@ -56,13 +61,9 @@ class StepKinds:
 
     def explain(self, uses: str) -> str:
         """Why a step kind cannot be carried out."""
-        if uses in self.custom:
-            return (
-                f"{shown(uses)} is a CustomPromotionStep, which runs a container; containers are not run here"
-            )
         if uses in STEP_SCHEMAS:
             return f"the step {shown(uses)} is Kargo's, but cannot be carried out here"
-        return f"there is no step {shown(uses)}{nearest(uses, self.schemas)}"
+        return f"there is no step {shown(uses)}{nearest(uses, [*self.schemas, *self.custom])}"
 
 
 def _bare_expressions(value: Json, path: Path) -> Iterator[tuple[Path, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.ports.artifacts import Artifacts
+from bot.ports.commands import Commands
 from bot.ports.errors import TerminalError, TransientError
 from bot.ports.git import (
     Commit,
@@ -83,6 +84,7 @@ class Ports:
     workflows: Workflows
     messages: Messages
     signed_push: SignedPush
+    commands: Commands
 
 
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "Artifacts",
     "Charts",
     "Clock",
+    "Commands",
     "Commit",
     "ConfigSource",
     "Conflicted",

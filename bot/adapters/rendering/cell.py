@@ -20,10 +20,10 @@ from bot.adapters.terraform.tree import empty_directory, write_files
 from bot.domain.files import File, Mode
 from bot.ports import TerminalError
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_SECONDS = 300.0
-_GRACE = 5.0
-_OUTPUT_LIMIT = 64 * 1024 * 1024
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a run finds further programs."""
+
+_LIMITS = Limits(seconds=300.0, grace=5.0, output=64 * 1024 * 1024)
 _MOST_FILES = 20_000
 _MOST_BYTES = 256 * 1024 * 1024
 _LOG_LIMIT = 16 * 1024
@@ -64,7 +64,12 @@ class Cell:
         return self.base / "home"
 
     async def run(
-        self, binary: Path, *arguments: str, environment: Mapping[str, str], also: Sequence[Path] = ()
+        self,
+        binary: Path,
+        *arguments: str,
+        environment: Mapping[str, str],
+        also: Sequence[Path] = (),
+        limits: Limits = _LIMITS,
     ) -> Ended:
         """Run a program in the tree; `also` are further programs that it may start.
 
@@ -76,7 +81,7 @@ class Cell:
             directory=self.work,
             environment={**self._environment(), **environment},
             rules=rules,
-            limits=Limits(_SECONDS, _GRACE, _OUTPUT_LIMIT),
+            limits=limits,
             spool=self.home,
         )
         try:
@@ -92,7 +97,7 @@ class Cell:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ALLOW_PROTOCOL": "https:ssh",
             **self.confinement.environment,
-            "PATH": _PATH,
+            "PATH": PATH,
             "LANG": "C.UTF-8",
             "HOME": str(self.home),
             "TMPDIR": str(self.home),
@@ -129,7 +134,7 @@ async def open_cell(confinement: Confinement, files: Mapping[str, File]) -> Asyn
 
     Raises TerminalError for a file that points out of the tree.
     """
-    _check(files)
+    check_files(files)
     confinement.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     base = Path(tempfile.mkdtemp(dir=confinement.root))
     cell = Cell(base, confinement)
@@ -158,16 +163,17 @@ def _clear(base: Path) -> None:
     shutil.rmtree(base)
 
 
-def _check(files: Mapping[str, File]) -> None:
+def check_files(files: Mapping[str, File]) -> None:
+    """Raises TerminalError for a path, or the target of a link, that is not inside the tree."""
     for path, file in files.items():
         if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
-            raise TerminalError(f"the path {path!r} leaves the tree; nothing is rendered from it")
+            raise TerminalError(f"the path {path!r} leaves the tree; nothing is run on it")
         if file.mode is Mode.SYMLINK:
             target = file.data.decode("utf-8", "surrogateescape")
             landed = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
             if target.startswith("/") or landed == ".." or landed.startswith("../"):
                 raise TerminalError(
-                    f"the link {path!r} points out of the tree, to {target!r}; nothing is rendered from it"
+                    f"the link {path!r} points out of the tree, to {target!r}; nothing is run on it"
                 )
 
 

@@ -18,6 +18,7 @@ from bot.pipeline.kinds.admission import (
     admit_task,
     admit_warehouse,
 )
+from bot.pipeline.kinds.custom_steps import CUSTOM_STEP, admit_custom_step
 from bot.pipeline.kinds.review_policy import REVIEW_POLICY
 from bot.pipeline.kinds.tables import (
     CLUSTER_CONFIG,
@@ -78,7 +79,15 @@ _KINDS = (
     Kind(KARGO, "Promotion", Scope.PROJECT, DOCUMENT, passed_over=_MADE),
     Kind(KARGO, "PromotionRequest", Scope.PROJECT, DOCUMENT, passed_over=_MADE),
     Kind(KARGO, "Target", Scope.PROJECT, DOCUMENT),
-    Kind(ENTERPRISE, "CustomPromotionStep", Scope.CLUSTER, DOCUMENT),
+    Kind(
+        ENTERPRISE,
+        "CustomPromotionStep",
+        Scope.CLUSTER,
+        CUSTOM_STEP,
+        admit_custom_step,
+        needs_spec=True,
+        unknown_keys=Severity.ERROR,
+    ),
     Kind(ENTERPRISE, "MessageChannel", Scope.PROJECT, DOCUMENT),
     Kind(ENTERPRISE, "ClusterMessageChannel", Scope.CLUSTER, DOCUMENT),
     Kind(ENTERPRISE, "EventRouter", Scope.PROJECT, DOCUMENT),
