@@ -57,6 +57,7 @@ from bot.web.sign_in import SigningIn
 from bot.web.webhooks import Webhooks
 from bot.workflow import engine
 from bot.workflow.arrival import Arrival
+from bot.workflow.by_hand import FreightByHand
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
@@ -71,6 +72,7 @@ from bot.workflow.publish import Publisher
 from bot.workflow.receivers import ReceivedIntake, ReceiverBook, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
+from bot.workflow.rights import Rights
 from bot.workflow.scopes import Evaluators
 from bot.workflow.segments import Worker
 from bot.workflow.snapshots import Gatherer
@@ -208,6 +210,8 @@ def join(
     )
     source = parse_source(settings.config)
     repository = source[0] if isinstance(source, tuple) else None
+    discoverer = Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle)
+    by_hand = FreightByHand(discoverer, Rights(gatherer), store)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     return Looks(
         store=store,
@@ -215,8 +219,8 @@ def join(
         clock=ports.clock,
         configuration=configuration,
         stages=looker,
-        discoverer=Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle),
-        commands=Commands(store, github, looker, reporter, verifier, lambda: identity),
+        discoverer=discoverer,
+        commands=Commands(store, github, looker, reporter, verifier, by_hand, lambda: identity),
         worker=worker,
         reporter=reporter,
         intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),

@@ -29,6 +29,7 @@ from bot.domain.commands import (
     Freeze,
     Help,
     Hold,
+    MakeFreight,
     Plan,
     Promote,
     Resume,
@@ -50,6 +51,7 @@ from bot.ports import Delivery, GitHub, Look, Store
 from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
+from bot.workflow.by_hand import FreightByHand
 from bot.workflow.reporting import Reporter
 from bot.workflow.reverification import Reverification
 from bot.workflow.rights import Rights
@@ -68,6 +70,7 @@ class Commands:
     looker: StageLooker
     reporter: Reporter
     verifier: Verifier
+    by_hand: FreightByHand
     app: Callable[[], AppIdentity]
 
     async def run(self, delivery: Delivery) -> None:
@@ -140,6 +143,8 @@ class Commands:
                 return await Reverification(self.store, self.verifier).ask(
                     stage, asked.author.login, abort=abort
                 )
+            case MakeFreight():
+                return await self.by_hand.make(asked, asked.command)
             case Approve():
                 return await self._approve(asked, asked.command)
             case Hold() | Resume():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -97,6 +98,23 @@ class Finders:
             case _:
                 assert_never(subscription)
 
+    async def pick(self, project: str, subscription: Subscription, version: str) -> Taken:
+        """This version of what the subscription offers now, resolved anew to its digest or commit.
+
+        Without an artifact its note says why not, and what there is. Raises as `find` does.
+        """
+        match subscription:
+            case GitSubscription():
+                return await self.commits.pick(project, subscription, version)
+            case ImageSubscription():
+                return await self.images.pick(subscription, version)
+            case ChartSubscription():
+                return await self.charts.pick(project, subscription, version)
+            case GenericSubscription():
+                return await self.find(project, subscription)
+            case _:
+                assert_never(subscription)
+
 
 def make_finders(ports: Ports, email: str) -> Finders:
     """Finders over the ports; `email` is the address that the bot commits with."""
@@ -175,7 +193,7 @@ class Discoverer:
             taken.append(answer)
         finds = tuple(item.finds for item in taken)
         reason = self._refusal(warehouse, taken)
-        return _Seen(finds, Discovered(None, reason) if reason else _collect(taken))
+        return _Seen(finds, Discovered(None, reason) if reason else collect(taken))
 
     def _refusal(self, warehouse: Warehouse, taken: list[Taken]) -> str:
         """Why the finds make no Freight, empty if they may."""
@@ -183,7 +201,8 @@ class Discoverer:
             if item.artifact is None:
                 return f"{item.finds.address}: {item.finds.note or 'nothing was found'}"
         if warehouse.freight_creation_policy != "Automatic":
-            return "the Warehouse makes Freight only by hand"
+            name = f"{warehouse.metadata.namespace}/{warehouse.metadata.name}"
+            return f"the Warehouse makes Freight only by hand: comment /freight {name}"
         criteria = warehouse.freight_creation_criteria
         try:
             if not meets_criteria(criteria, _facts(warehouse, taken), self.clock.now()):
@@ -193,10 +212,19 @@ class Discoverer:
         return ""
 
     async def _remember(self, warehouse: Warehouse, artifacts: Artifacts) -> Discovered:
+        freight, new = await self.remember(warehouse, artifacts)
+        if not new:
+            return Discovered(None, f"the newest artifacts are known as Freight already: {freight.alias}")
+        return Discovered(freight, f"{freight.alias} was made of {artifacts}")
+
+    async def remember(
+        self, warehouse: Warehouse, artifacts: Artifacts, *, by: str = ""
+    ) -> tuple[Freight, bool]:
+        """The Freight of these artifacts, and whether it is new; `by` is the login of who makes it by hand."""
         project = warehouse.metadata.namespace
         known = await self._known(warehouse, artifacts)
         if known is not None:
-            return Discovered(None, f"the newest artifacts are known as Freight already: {known.alias}")
+            return known, False
         name, now = artifacts.name(warehouse), self.clock.now()
         taken = {freight.alias for freight, _ in await self.store.list_freight(project)}
         freight = Freight(
@@ -211,12 +239,15 @@ class Discoverer:
         )
         added = await self.store.add_freight(freight)
         if added is None:
-            return Discovered(None, "the newest artifacts are known as Freight already")
-        await self.store.add_event(Event(now, project, "", "", "freight", f"{added.alias}: {artifacts}"))
-        return Discovered(added, f"{added.alias} was made of {artifacts}")
+            # A twin was first.
+            return await self._known(warehouse, artifacts) or freight, False
+        made = f"{added.alias}: {artifacts}{f', made by hand by {by}' if by else ''}"
+        await self.store.add_event(Event(now, project, "", "", "freight", made))
+        return added, True
 
 
-def _collect(taken: list[Taken]) -> Artifacts:
+def collect(taken: Sequence[Taken]) -> Artifacts:
+    """The artifacts that were taken, by their kinds."""
     found = [item.artifact for item in taken]
     return Artifacts(
         commits=tuple(item for item in found if isinstance(item, GitCommit)),

@@ -12,7 +12,7 @@ from bot.domain.model import ImageSelectionStrategy, ImageSubscription
 from bot.domain.selection import keep_newest_builds, order_image_tags
 from bot.expressions.facts import DiscoveredImage
 from bot.ports import ImageFacts, Registry, TerminalError
-from bot.workflow.taken import Taken
+from bot.workflow.taken import Taken, not_offered
 
 _PARALLEL = 8
 
@@ -48,6 +48,19 @@ class ImageFinder:
         if subscription.strategy is ImageSelectionStrategy.NEWEST_BUILD:
             return await self._newest_build(subscription, tags)
         return await self._first(subscription, tags[: max(subscription.discovery_limit, 1)])
+
+    async def pick(self, subscription: ImageSubscription, tag: str) -> Taken:
+        """The image with this tag, with its digest of now, if it is among what the subscription offers now."""
+        taken = await self.find(subscription)
+        if isinstance(taken.artifact, Image) and taken.artifact.tag == tag:
+            return taken
+        if all(find.version != tag for find in taken.finds.finds):
+            return not_offered(taken.finds, tag)
+        facts = await self._ask(subscription, tag)
+        if facts is None or not _fits(subscription, facts):
+            what = f"an image for {subscription.platform}" if subscription.platform else "an image"
+            return not_offered(taken.finds, tag, f"{tag} is not {what}")
+        return _taken(subscription, facts, (), "")
 
     async def _first(self, subscription: ImageSubscription, tags: Sequence[str]) -> Taken:
         """The first tag, in order, that is there and for the platform."""
