@@ -72,6 +72,7 @@ from bot.workflow.publish import Publisher
 from bot.workflow.receivers import ReceivedIntake, ReceiverBook, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
+from bot.workflow.retention import Retention
 from bot.workflow.rights import Rights
 from bot.workflow.scopes import Evaluators
 from bot.workflow.segments import Worker
@@ -227,6 +228,9 @@ def join(
         outbox=Outbox(store, github, ports.clock),
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
         verifier=verifier,
+        retention=Retention(
+            store, ports.clock, settings.keep_days, settings.keep_promotions, settings.keep_freight
+        ),
     )
 
 

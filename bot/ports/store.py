@@ -17,6 +17,7 @@ from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatu
 from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
 from bot.domain.promotion import Promotion, PromotionId, State, StepRun, Target
+from bot.domain.retention import Horizon
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
@@ -241,6 +242,12 @@ class PromotionStore(Protocol):
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         """The newest promotion of that pull request in the repository at that address."""
 
+    async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
+        """The commit that a promotion's pull request became, empty if that is not known; None: it is no promotion's.
+
+        Of Promotions that were forgotten this alone is remembered.
+        """
+
     async def list_unfinished_promotions(self) -> Sequence[Promotion]:
         """Of every Stage the Promotion that has not ended."""
 
@@ -347,6 +354,25 @@ class CommandStore(Protocol):
         """The last look at each Warehouse of a project that was ever looked at, by its name."""
 
 
+class RetentionStore(Protocol):
+    """Forgetting. Each method forgets one batch in a small transaction, and answers how many rows it was about."""
+
+    async def forget_promotions(self, horizon: Horizon) -> int:
+        """Ended Promotions with their steps, previews, bundles and events, unless something still names them."""
+
+    async def forget_freight(self, horizon: Horizon) -> int:
+        """Freight that no Stage has or had lately, and no Promotion, hold, quarantine or approval needs."""
+
+    async def forget_deliveries(self, horizon: Horizon) -> int:
+        """Deliveries whose work is done."""
+
+    async def forget_events(self, horizon: Horizon) -> int:
+        """Events of Promotions that are not remembered; the newest thousand of all stay."""
+
+    async def forget_posts(self, horizon: Horizon) -> int:
+        """Posts that are out, unless they are of a Stage's present or last Promotion."""
+
+
 class Store(
     Deliveries,
     FreightStore,
@@ -357,6 +383,7 @@ class Store(
     PipelineStore,
     OutboxStore,
     CommandStore,
+    RetentionStore,
     Protocol,
 ):
     """The whole database."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.domain.discovery import Discovery, SubscriptionFinds, decode_discovery, encode_discovery
@@ -143,9 +143,11 @@ class Discoverer:
         try:
             seen, outcome = await self._look(warehouse)
         except (TransientError, TerminalError) as error:
-            await self._tell(warehouse, await self._last_finds(warehouse), f"the last look failed: {error}")
+            last = await self._last_look(warehouse)
+            await self._tell(warehouse, replace(last, outcome=f"the last look failed: {error}"))
             raise
-        await self._tell(warehouse, seen.finds, outcome.reason)
+        made = seen.artifacts.name(warehouse) if isinstance(seen.artifacts, Artifacts) else ""
+        await self._tell(warehouse, Discovery(seen.finds, outcome.reason, made))
         return outcome
 
     async def _look(self, warehouse: Warehouse) -> tuple[_Seen, Discovered]:
@@ -156,15 +158,15 @@ class Discoverer:
             return seen, await self._remember(warehouse, seen.artifacts)
         return seen, seen.artifacts
 
-    async def _tell(self, warehouse: Warehouse, finds: tuple[SubscriptionFinds, ...], outcome: str) -> None:
+    async def _tell(self, warehouse: Warehouse, told: Discovery) -> None:
         """Keep what people are shown of this look."""
         metadata = warehouse.metadata
-        stored = encode_discovery(Discovery(finds, outcome))
+        stored = encode_discovery(told)
         await self.store.add_discovery(metadata.namespace, metadata.name, stored, self.clock.now())
 
-    async def _last_finds(self, warehouse: Warehouse) -> tuple[SubscriptionFinds, ...]:
+    async def _last_look(self, warehouse: Warehouse) -> Discovery:
         row = await self.store.get_discovery(warehouse.metadata.namespace, warehouse.metadata.name)
-        return decode_discovery(row[0]).finds if row is not None else ()
+        return decode_discovery(row[0]) if row is not None else Discovery((), "")
 
     async def _wait_until_still(self, warehouse: Warehouse, seen: _Seen) -> _Seen:
         # A build pushes its images one after the other: what a first look sees may be half of a release.

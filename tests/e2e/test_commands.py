@@ -277,8 +277,8 @@ async def test_freight_is_made_by_hand_of_the_versions_that_are_named(start_road
     assert "sha256:" in made
     pull = await road.wait_for_pull(after=1)
     assert alias in f"{road.issue(pull.number).title} {road.issue(pull.number).body}"
-    full = "registry.sandbox.example/otel-app=1.1.0"
-    text = f"/freight acme/otel {full} lambda-app=1.0.0"
+    full = road.address("registry.sandbox.example/otel-app")
+    text = f"/freight acme/otel {full}=1.1.0 lambda-app=1.0.0"
     again = await wait_for_reply(road, await road.comment(1, text, "rafael"))
     assert f"{alias} is Freight already" in again
     assert len([event for event in await road.events() if event.kind == "freight"]) == 2

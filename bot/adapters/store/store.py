@@ -6,16 +6,18 @@ from bot.adapters.store.analyses import Analyses
 from bot.adapters.store.database import Database, bind_once, open_database
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
+from bot.adapters.store.retention import Retention
 from bot.ports import Vault
 
 
-class DatabaseStore(Queues, Records, Analyses):
+class DatabaseStore(Queues, Records, Analyses, Retention):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         Queues.__init__(self, database)
         Records.__init__(self, database, vault)
         Analyses.__init__(self, database)
+        Retention.__init__(self, database)
 
     def close(self) -> None:
         """Close every connection."""
