@@ -33,8 +33,6 @@ from bot.domain.retention import FreightAge, FreightNeeds, Horizon, select_forge
 from bot.ports import AppliedState, StageRecord
 
 _BATCH = 200
-_KEPT_EVENTS = 1000
-"""SQLite gives the number of a last row that is gone again, so the newest stay, however old they are."""
 _REPORTED = 2
 """Promotions of a Stage, newest first, that are reported again at every look: the unfinished and the last one."""
 _BLOCKED = promotions.c.document.contains('"blocked":true')
@@ -90,7 +88,7 @@ class Retention:
             old = (
                 select(events.c.seq)
                 .where(
-                    events.c.seq <= newest - _KEPT_EVENTS,
+                    events.c.seq <= newest - horizon.events,
                     events.c.at < to_number(horizon.before),
                     events.c.promotion.not_in(select(promotions.c.id)),
                 )
