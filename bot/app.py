@@ -29,7 +29,7 @@ from bot.adapters.id_tokens import PublishedKeys
 from bot.adapters.logins import Logins
 from bot.adapters.logs import start_logging
 from bot.adapters.messages import MessageChannels
-from bot.adapters.oci import OciArtifacts, OciRegistries
+from bot.adapters.oci import ProjectArtifacts, ProjectRegistries
 from bot.adapters.oci.wire import Wire
 from bot.adapters.rendering import CommandRenderer, RenderTools
 from bot.adapters.secrets import SecretStore
@@ -138,7 +138,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         logins = Logins(secrets, wire, clock, hosts)
         terraform = TerraformRunner(settings.data, vault, _tool(settings))
         renderer = CommandRenderer(settings.data / "rendering", _render_tools(settings), logins.of_dependency)
-        registries = await stack.enter_async_context(OciRegistries(logins.of_image))
+        registries = await stack.enter_async_context(ProjectRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
             clock=clock,
@@ -155,7 +155,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             dns=SystemDns(),
             store=store,
             renderer=renderer,
-            artifacts=OciArtifacts(registries),
+            artifacts=ProjectArtifacts(registries),
             issues=github.issues,
             workflows=github.workflows,
             signed_push=github.signed_push,

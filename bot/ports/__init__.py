@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.ports.artifacts import Artifacts
+from bot.ports.artifacts import Artifacts, ArtifactsOfProjects
 from bot.ports.errors import TerminalError, TransientError
 from bot.ports.git import (
     Commit,
@@ -51,6 +51,7 @@ from bot.ports.world import (
     HttpRequest,
     HttpResponse,
     ImageFacts,
+    Registries,
     Registry,
     Secrets,
     SyncRefused,
@@ -68,7 +69,7 @@ class Ports:
     terraform: Terraform
     github: GitHub
     argocd: ArgoCD
-    registry: Registry
+    registry: Registries
     charts: Charts
     watched: WatchedGit
     secrets: Secrets
@@ -77,7 +78,7 @@ class Ports:
     dns: Dns
     store: Store
     renderer: Renderer
-    artifacts: Artifacts
+    artifacts: ArtifactsOfProjects
     issues: Issues
     workflows: Workflows
     messages: Messages
@@ -88,6 +89,7 @@ __all__ = [
     "AppliedState",
     "ArgoCD",
     "Artifacts",
+    "ArtifactsOfProjects",
     "Charts",
     "Clock",
     "Commit",
@@ -117,6 +119,7 @@ __all__ = [
     "PushOutcome",
     "Pushed",
     "Refused",
+    "Registries",
     "Registry",
     "Renderer",
     "Secrets",

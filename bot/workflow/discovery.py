@@ -89,7 +89,7 @@ class Finders:
             case GitSubscription():
                 return await self.commits.find(project, subscription)
             case ImageSubscription():
-                return await self.images.find(subscription)
+                return await self.images.find(project, subscription)
             case ChartSubscription():
                 return await self.charts.find(project, subscription)
             case GenericSubscription(artifact_type=kind, name=name):
@@ -107,7 +107,7 @@ class Finders:
             case GitSubscription():
                 return await self.commits.pick(project, subscription, version)
             case ImageSubscription():
-                return await self.images.pick(subscription, version)
+                return await self.images.pick(project, subscription, version)
             case ChartSubscription():
                 return await self.charts.pick(project, subscription, version)
             case GenericSubscription():

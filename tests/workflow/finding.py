@@ -51,6 +51,16 @@ class Images:
         return self.held.get(repository, {}).get(tag)
 
 
+@dataclass(frozen=True, slots=True)
+class ForAll:
+    """The same registry for every project."""
+
+    registry: Registry
+
+    async def of(self, project: str) -> Registry:
+        return self.registry
+
+
 @dataclass(slots=True)
 class ChartVersions:
     """Chart repositories in memory: versions by address and chart."""
@@ -113,6 +123,6 @@ def finders(
     known = merged or Merged()
     return Finders(
         CommitFinder(watched or NoRepositories(), OwnCommits(keyed, OUR_EMAIL, known, known), SystemClock()),
-        ImageFinder(registry or Images()),
+        ImageFinder(ForAll(registry or Images())),
         ChartFinder(charts or ChartVersions()),
     )
