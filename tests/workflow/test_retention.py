@@ -6,14 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.vault import KeyFileVault
+from bot.domain.model import Metadata, Stage
 from bot.domain.promotion import State
+from bot.ports import ConfigSource, Git, GitHub
+from bot.workflow.configuration import Configuration, Load
+from bot.workflow.publish import Publisher
+from bot.workflow.reporting import Reporter
 from bot.workflow.retention import Retention
-from tests.adapters.store.rows import AT, delivery, promotion
+from bot.workflow.snapshots import Gatherer
+from bot.workflow.stages import StageLooker
+from tests.adapters.store.rows import AT, delivery, freight, promotion
 
 
 @dataclass(slots=True)
@@ -77,3 +85,18 @@ async def test_a_replica_that_leads_no_longer_stops_and_is_not_done(store: Datab
     assert await store.get_delivery("d1") is not None
     await retention.tidy(lambda: True)
     assert await store.get_delivery("d1") is None
+
+
+async def test_a_promotion_of_freight_that_was_forgotten_meanwhile_is_refused(store: DatabaseStore) -> None:
+    nobody = cast("GitHub", None)
+    configuration = Configuration(cast("ConfigSource", None), store, cast("Load", None))
+    gatherer = Gatherer(store, cast("Git", None), nobody, Clock(AT), configuration)
+    looker = StageLooker(gatherer, cast("Reporter", None), cast("Publisher", None), store, nobody)
+    stage = Stage(Metadata("dev", "shop"), ())
+    answer = await looker.start(stage, freight(), actor="olivia")
+    assert isinstance(answer, str)
+    assert "choose other Freight" in answer
+    assert await store.find_current_promotion("shop", "dev") is None
+    known = await store.add_freight(freight())
+    assert known is not None
+    assert not isinstance(await looker.start(stage, known, actor="olivia"), str)
