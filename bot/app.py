@@ -17,7 +17,7 @@ from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.messages import MessageChannels
-from bot.adapters.oci import OciArtifacts, OciRegistries
+from bot.adapters.oci import ProjectArtifacts, ProjectRegistries
 from bot.adapters.oci.wire import Wire
 from bot.adapters.rendering import CommandRenderer
 from bot.adapters.store.store import DatabaseStore, open_store
@@ -43,6 +43,7 @@ from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
 from bot.steps.custom import StepBook, find_unusable_customs
 from bot.workflow.arrival import Arrival
+from bot.workflow.by_hand import FreightByHand
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
@@ -57,6 +58,8 @@ from bot.workflow.publish import Publisher
 from bot.workflow.receivers import ReceivedIntake, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
+from bot.workflow.retention import Retention
+from bot.workflow.rights import Rights
 from bot.workflow.scopes import Evaluators
 from bot.workflow.segments import Worker
 from bot.workflow.snapshots import Gatherer
@@ -128,7 +131,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         renderer = CommandRenderer(settings.data / "rendering", tools, logins.of_dependency)
         is_isolated = settings.isolation != "none"
         commands = AllowedCommands(settings.data / "commands", programs, isolated=is_isolated)
-        registries = await stack.enter_async_context(OciRegistries(logins.of_image))
+        registries = await stack.enter_async_context(ProjectRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
             clock=clock,
@@ -145,7 +148,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             dns=SystemDns(),
             store=store,
             renderer=renderer,
-            artifacts=OciArtifacts(registries),
+            artifacts=ProjectArtifacts(registries),
             issues=github.issues,
             workflows=github.workflows,
             signed_push=github.signed_push,
@@ -204,6 +207,8 @@ def join(
     )
     source = parse_source(settings.config)
     repository = source[0] if isinstance(source, tuple) else None
+    discoverer = Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle)
+    by_hand = FreightByHand(discoverer, Rights(gatherer), store)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     return Looks(
         store=store,
@@ -211,13 +216,14 @@ def join(
         clock=ports.clock,
         configuration=configuration,
         stages=looker,
-        discoverer=Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle),
+        discoverer=discoverer,
         commands=Commands(
             store,
             github,
             looker,
             reporter,
             verifier,
+            by_hand,
             lambda: identity,
             partial(examine, settings, configuration.load, configuration.source),
         ),
@@ -227,6 +233,9 @@ def join(
         outbox=Outbox(store, github, ports.clock),
         bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
         verifier=verifier,
+        retention=Retention(
+            store, ports.clock, settings.keep_days, settings.keep_promotions, settings.keep_freight
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from bot.adapters.github.connection import Connection
 from bot.adapters.github.inspection import AppInspection
 from bot.adapters.http import HttpClient
 from bot.adapters.machine import LocalMachine
-from bot.adapters.oci import OciRegistries
+from bot.adapters.oci import ProjectRegistries
 from bot.adapters.oci.wire import Wire
 from bot.adapting import (
     argocd_servers,
@@ -85,7 +85,7 @@ async def open_doctor(
             config=config or config_source(settings, git, app),
             load=load,
             argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
-            registry=await stack.enter_async_context(OciRegistries(logins.of_image)),
+            registries=await stack.enter_async_context(ProjectRegistries(logins.of_image)),
             repository_of=app.repository_of,
             learn=learnt.take,
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.adapters.app_file import AppFile
+from bot.domain.retention import FEWEST_PROMOTIONS, SHORTEST_DAYS
 from bot.ports import AppCredentials, TerminalError
 
 _APP_NAMES = (
@@ -134,6 +135,10 @@ class Settings:
     sweep: float = 60.0
     settle: float = 5.0
     """Seconds for which new artifacts must stand still before they become Freight."""
+    keep_days: int = 14
+    """How long is remembered what nobody needs any longer; Kargo's garbage collector spares as much."""
+    keep_promotions: int = 50
+    keep_freight: int = 20
     log_format: str = "json"
 
     @property
@@ -186,6 +191,11 @@ class Settings:
             pace=reader.seconds("LOCKSTEP_PACE", default=1.0),
             sweep=reader.seconds("LOCKSTEP_SWEEP", default=60.0),
             settle=reader.seconds("LOCKSTEP_SETTLE", default=5.0),
+            keep_days=reader.at_least(SHORTEST_DAYS, "LOCKSTEP_KEEP_DAYS", default=14),
+            keep_promotions=reader.at_least(
+                FEWEST_PROMOTIONS, "LOCKSTEP_KEEP_PROMOTIONS", default=FEWEST_PROMOTIONS
+            ),
+            keep_freight=reader.at_least(1, "LOCKSTEP_KEEP_FREIGHT", default=20),
             log_format=reader.choice("LOCKSTEP_LOG", ("json", "text")),
         )
         if not settings.app_id:
@@ -296,6 +306,13 @@ class _Reader:
                     self.problems.append(f"{name} must be a whole number, not {self.environ[name]!r}")
                     return default
         return default
+
+    def at_least(self, least: int, name: str, *, default: int) -> int:
+        """A whole number that may not be lower; decisions rest on what it keeps."""
+        found = self.number(name, default=default)
+        if found < least:
+            self.problems.append(f"{name} must be {least} or more, not {found}")
+        return found
 
     def seconds(self, name: str, *, default: float) -> float:
         try:

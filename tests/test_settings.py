@@ -47,6 +47,14 @@ def test_every_problem_is_named_at_once() -> None:
         assert f"LOCKSTEP_{name}" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "least"), [("DAYS", "3", "4"), ("PROMOTIONS", "20", "50"), ("FREIGHT", "0", "1")]
+)
+def test_no_less_is_kept_than_decisions_need(name: str, value: str, least: str) -> None:
+    with pytest.raises(SettingsError, match=f"LOCKSTEP_KEEP_{name} must be {least} or more, not {value}"):
+        Settings.from_env(GOOD | {f"LOCKSTEP_KEEP_{name}": value})
+
+
 def test_a_secret_file_that_is_missing_is_named_and_no_secret_is_shown() -> None:
     with pytest.raises(SettingsError, match="LOCKSTEP_PRIVATE_KEY_FILE names /nowhere"):
         Settings.from_env(GOOD | {"LOCKSTEP_PRIVATE_KEY": "", "LOCKSTEP_PRIVATE_KEY_FILE": "/nowhere"})

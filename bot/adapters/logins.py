@@ -45,12 +45,15 @@ class Logins:
     kept: OrderedDict[str, Exchanged] = field(default_factory=OrderedDict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def of_image(self, repository: str) -> Login | None:
-        """The login for `host/path` of an image. Raises TransientError and TerminalError, as all of these."""
+    async def of_image(self, project: str, repository: str) -> Login | None:
+        """The login that a project has for `host/path` of an image.
+
+        Raises TransientError and TerminalError, as all of these.
+        """
         known = self.hosts.get(repository.partition("/")[0].lower())
         if known is not None:
             return known
-        return await self._of(self.secrets.find_image_login(repository, keys=(*_PASSWORD, *_CLOUDS)))
+        return await self._of(self.secrets.find_image_login(project, repository, keys=(*_PASSWORD, *_CLOUDS)))
 
     async def of_chart(self, project: str, repository: str) -> Login | None:
         """The login for a chart repository, by its address; for `oci://` ones without that."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,28 +135,35 @@ class SecretStore:
         """Name and values of the first Secret for a repository that has one of these keys; as `find_credentials`."""
         if url.strip().lower().startswith("http://"):
             return None
-        for owner in dict.fromkeys((project, self._shared_project)):
-            for name in self._labelled(owner, kind):
-                values = self.secret(owner, name) or {}
-                if not values.keys().isdisjoint(keys) and _matches(owner, name, values, kind, url):
-                    return f"{owner}/{name}", values
-        return None
+        found = (self._find(owner, kind, url, keys) for owner in self._owners(project))
+        return next((item for item in found if item is not None), None)
 
     def find_image_login(
-        self, repository: str, *, keys: Collection[str]
+        self, project: str, repository: str, *, keys: Collection[str]
     ) -> tuple[str, Mapping[str, str]] | None:
-        """As `find_login`, for an image repository, from whichever project has one."""
-        owners = sorted({project for project, _ in self._pipeline().secrets} - {self._shared_project})
-        for owner in (*owners, self._shared_project):
+        """As `find_login`, for an image repository, which a Secret for charts in OCI registries fits as well."""
+        for owner in self._owners(project):
             # Kargo labels what signs in to charts in an OCI registry `helm`, and writes `oci://` before it.
-            found = self.find_login(owner, "image", repository, keys=keys) or self.find_login(
-                owner, "helm", f"oci://{repository}", keys=keys
-            )
+            found = self._find(owner, "image", repository, keys)
+            found = found or self._find(owner, "helm", f"oci://{repository}", keys)
             if found is not None:
                 return found
         return None
 
     # -- underneath ----------------------------------------------------------------------------------------
+
+    def _owners(self, project: str) -> Iterable[str]:
+        """Whose Secrets a project may use: its own, then the shared ones."""
+        return dict.fromkeys((project, self._shared_project))
+
+    def _find(
+        self, owner: str, kind: str, url: str, keys: Collection[str]
+    ) -> tuple[str, Mapping[str, str]] | None:
+        for name in self._labelled(owner, kind):
+            values = self.secret(owner, name) or {}
+            if not values.keys().isdisjoint(keys) and _matches(owner, name, values, kind, url):
+                return f"{owner}/{name}", values
+        return None
 
     def _labelled(self, project: str, kind: str) -> Iterator[str]:
         for (owner, name), document in sorted(self._pipeline().secrets.items()):

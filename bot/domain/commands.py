@@ -83,6 +83,19 @@ class Verify:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeFreight:
+    """Make Freight of a Warehouse by hand; an empty project is that of the pull request.
+
+    `versions` are pairs of what names a subscription and the version to take of it; one that is not named gives its
+    newest.
+    """
+
+    warehouse: str
+    project: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """End this promotion."""
 
@@ -134,6 +147,7 @@ Command = (
     | Resume
     | Rollback
     | Verify
+    | MakeFreight
     | Cancel
     | Freeze
     | Unfreeze
@@ -171,6 +185,10 @@ HELP: Mapping[str, tuple[str, str]] = {
         "bring a Stage back to Freight that was verified there",
     ),
     "verify": ("/verify [PROJECT/]STAGE [abort]", "verify anew what a Stage has, or abort that"),
+    "freight": (
+        "/freight [PROJECT/]WAREHOUSE [NAME=VERSION ...]",
+        "make Freight of these versions, the newest of what is not named",
+    ),
     "cancel": ("/cancel", "end this promotion"),
     "freeze": ("/freeze [REASON]", "stop all promotions"),
     "unfreeze": ("/unfreeze", "let promotions go on"),
@@ -185,6 +203,9 @@ HELP: Mapping[str, tuple[str, str]] = {
 _WORD = re.compile(r"/([A-Za-z][A-Za-z-]{1,29})(?=[ \t]|$)(.*)", re.DOTALL)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _FREIGHT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_SUBSCRIPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,254}")
+_VERSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+/@-]{0,254}")
+_MOST_VERSIONS = 50
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 _PLAIN = re.compile(r"[\x20-\x7e\t]*")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -263,12 +284,15 @@ def _split(rest: str, least: int, most: int) -> list[str]:
     return parts
 
 
-def _stage(text: str) -> tuple[str, str]:
-    """Project (may be empty) and Stage of `[PROJECT/]STAGE`."""
-    project, slash, stage = text.rpartition("/")
-    if _NAME.fullmatch(stage) is None or (slash and _NAME.fullmatch(project) is None):
-        raise _WrongError("a Stage is written STAGE or PROJECT/STAGE, in lower-case letters, digits, - and .")
-    return project, stage
+def _stage(text: str, kind: str = "Stage") -> tuple[str, str]:
+    """Project (may be empty) and name of `[PROJECT/]STAGE`, or of another kind."""
+    project, slash, name = text.rpartition("/")
+    if _NAME.fullmatch(name) is None or (slash and _NAME.fullmatch(project) is None):
+        word = kind.upper()
+        raise _WrongError(
+            f"a {kind} is written {word} or PROJECT/{word}, in lower-case letters, digits, - and ."
+        )
+    return project, name
 
 
 def _freight(text: str) -> str:
@@ -307,6 +331,20 @@ def _parse_verify(rest: str) -> Command:
     if len(parts) > 1 and parts[1].lower() != "abort":
         raise _WrongError("after the Stage there may only be the word abort")
     return Verify(stage, project, abort=len(parts) > 1)
+
+
+def _parse_freight(rest: str) -> Command:
+    first, *others = _split(rest, 1, 1 + _MOST_VERSIONS)
+    project, warehouse = _stage(first, "Warehouse")
+    versions: dict[str, str] = {}
+    for part in others:
+        name, _, version = part.partition("=")
+        if _SUBSCRIPTION.fullmatch(name) is None or _VERSION.fullmatch(version) is None:
+            raise _WrongError("after the Warehouse there are only pairs NAME=VERSION, without spaces in them")
+        if name in versions:
+            raise _WrongError("one name stands there twice, so it is not clear which version is meant")
+        versions[name] = version
+    return MakeFreight(warehouse, project, tuple(versions.items()))
 
 
 def _parse_approve(rest: str) -> Command:
@@ -348,6 +386,7 @@ _PARSERS: Mapping[str, Callable[[str], Command]] = {
     "resume": _alone(Resume()),
     "rollback": _parse_rollback,
     "verify": _parse_verify,
+    "freight": _parse_freight,
     "cancel": _alone(Cancel()),
     "freeze": lambda rest: Freeze(_reason(rest)),
     "unfreeze": _alone(Unfreeze()),

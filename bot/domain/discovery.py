@@ -39,10 +39,14 @@ class SubscriptionFinds:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """One look at a Warehouse; `outcome` says which Freight came of it, or why none did."""
+    """One look at a Warehouse; `outcome` says which Freight came of it, or why none did.
+
+    `freight` is the name of the Freight that the newest artifacts are, empty if they are none.
+    """
 
     finds: tuple[SubscriptionFinds, ...]
     outcome: str
+    freight: str = ""
     schema: int = 1
 
 

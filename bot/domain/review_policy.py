@@ -32,6 +32,7 @@ DEFAULT_COMMANDS: Mapping[str, str] = {
     "apply": "approvers",
     "approve": "approvers",
     "rollback": "write",
+    "freight": "write",
     "freeze": "maintain",
 }
 """Who may give a command, by default; commands that are not listed need write permission."""

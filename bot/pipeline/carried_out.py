@@ -210,16 +210,6 @@ def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
         if any(policy.auto_rollback for policy in config.promotion_policies):
             message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
             yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)
-    for warehouse in pipeline.warehouses.values():
-        if warehouse.freight_creation_policy != "Automatic":
-            source = warehouse.metadata.source
-            message = (
-                "Freight is not made by hand yet: what the Warehouse finds is shown, and Freight that it made before "
-                "goes on, but no new one is made until the policy is Automatic"
-            )
-            yield ConfigProblem(
-                source.path, source.line, "spec.freightCreationPolicy", message, Severity.WARNING
-            )
     for policy in pipeline.review_policies:
         if policy.drift_schedule:
             source = policy.metadata.source

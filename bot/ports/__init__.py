@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.ports.artifacts import Artifacts
+from bot.ports.artifacts import Artifacts, ArtifactsOfProjects
 from bot.ports.commands import Commands
 from bot.ports.errors import TerminalError, TransientError
 from bot.ports.git import (
@@ -53,6 +53,7 @@ from bot.ports.world import (
     HttpRequest,
     HttpResponse,
     ImageFacts,
+    Registries,
     Registry,
     Secrets,
     SyncRefused,
@@ -70,7 +71,7 @@ class Ports:
     terraform: Terraform
     github: GitHub
     argocd: ArgoCD
-    registry: Registry
+    registry: Registries
     charts: Charts
     watched: WatchedGit
     secrets: Secrets
@@ -79,7 +80,7 @@ class Ports:
     dns: Dns
     store: Store
     renderer: Renderer
-    artifacts: Artifacts
+    artifacts: ArtifactsOfProjects
     issues: Issues
     workflows: Workflows
     messages: Messages
@@ -92,6 +93,7 @@ __all__ = [
     "AppliedState",
     "ArgoCD",
     "Artifacts",
+    "ArtifactsOfProjects",
     "Charts",
     "Clock",
     "Commands",
@@ -123,6 +125,7 @@ __all__ = [
     "Pushed",
     "Refused",
     "Registering",
+    "Registries",
     "Registry",
     "Renderer",
     "Secrets",

@@ -49,3 +49,11 @@ class Artifacts(Protocol):
 
     async def copy(self, copy: Copy) -> str:
         """Copy it with everything it consists of; gives its digest. What is there already is not sent again."""
+
+
+class ArtifactsOfProjects(Protocol):
+    """Artifacts, read and written for one project each."""
+
+    async def of(self, project: str) -> Artifacts:
+        """The artifacts, reached with the logins of this project and the shared ones alone."""
+        ...

@@ -17,6 +17,7 @@ from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatu
 from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
 from bot.domain.promotion import Promotion, PromotionId, State, StepRun, Target
+from bot.domain.retention import Horizon
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
@@ -156,28 +157,6 @@ class Event:
     """Grows with every event; 0 before it is stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """How much is to be done: numbers, and since when the oldest of it waits (None: nothing does)."""
-
-    deliveries: int
-    oldest_delivery: datetime | None
-    looks: int
-    """Looks whose time has come."""
-    oldest_look: datetime | None
-    posts: int
-    promotions: Mapping[State, int]
-    """Those that have not ended, by state; a state without any is there with 0."""
-    ended: int
-    """Promotions that have ended."""
-
-
-class Workloads(Protocol):
-    """What monitoring asks the database."""
-
-    async def measure(self, now: datetime) -> Workload: ...
-
-
 class NewDeliveries(Protocol):
     """Webhooks before the 202."""
 
@@ -262,6 +241,12 @@ class PromotionStore(Protocol):
 
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         """The newest promotion of that pull request in the repository at that address."""
+
+    async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
+        """The commit that a promotion's pull request became, empty if that is not known; None: it is no promotion's.
+
+        Of Promotions that were forgotten this alone is remembered.
+        """
 
     async def list_unfinished_promotions(self) -> Sequence[Promotion]:
         """Of every Stage the Promotion that has not ended."""
@@ -369,6 +354,25 @@ class CommandStore(Protocol):
         """The last look at each Warehouse of a project that was ever looked at, by its name."""
 
 
+class RetentionStore(Protocol):
+    """Forgetting. Each method forgets one batch in a small transaction, and answers how many rows it was about."""
+
+    async def forget_promotions(self, horizon: Horizon) -> int:
+        """Ended Promotions with their steps, previews, bundles and events, unless something still names them."""
+
+    async def forget_freight(self, horizon: Horizon) -> int:
+        """Freight that no Stage has or had lately, and no Promotion, hold, quarantine or approval needs."""
+
+    async def forget_deliveries(self, horizon: Horizon) -> int:
+        """Deliveries whose work is done."""
+
+    async def forget_events(self, horizon: Horizon) -> int:
+        """Events of Promotions that are not remembered; the newest thousand of all stay."""
+
+    async def forget_posts(self, horizon: Horizon) -> int:
+        """Posts that are out, unless they are of a Stage's present or last Promotion."""
+
+
 class Store(
     Deliveries,
     FreightStore,
@@ -379,6 +383,7 @@ class Store(
     PipelineStore,
     OutboxStore,
     CommandStore,
+    RetentionStore,
     Protocol,
 ):
     """The whole database."""

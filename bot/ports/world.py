@@ -81,6 +81,14 @@ class Registry(Protocol):
         """
 
 
+class Registries(Protocol):
+    """OCI registries, asked for one project each."""
+
+    async def of(self, project: str) -> Registry:
+        """The registries, read with the logins of this project and the shared ones alone."""
+        ...
+
+
 class Charts(Protocol):
     """Repositories of Helm charts. Raises TransientError and TerminalError as `Registry` does."""
 

@@ -9,7 +9,7 @@ from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import FrozenRecord, StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import Vault
-from bot.ports.artifacts import Artifacts
+from bot.ports.artifacts import ArtifactsOfProjects
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.options import Options, known_text
@@ -45,7 +45,7 @@ def parse(given: Given) -> Config:
 class OciDownload:
     """Reads a registry and edits the work tree."""
 
-    artifacts: Artifacts
+    artifacts: ArtifactsOfProjects
     vault: Vault
 
     @property
@@ -73,9 +73,8 @@ class OciDownload:
                 f"oci-download: {wanted.out_path!r} exists already; set allowOverwrite: true to replace it",
             )
         reference = known_text(wanted.reference, "oci-download: imageRef")
-        layer = await self.artifacts.download(
-            reference, media_type=wanted.media_type, insecure=wanted.insecure
-        )
+        artifacts = await self.artifacts.of(context.promotion.project)
+        layer = await artifacts.download(reference, media_type=wanted.media_type, insecure=wanted.insecure)
         if layer is None:
             of_type = f" of the type {wanted.media_type}" if wanted.media_type else ""
             return failed(context.alias, f"oci-download: {reference} has no layer{of_type}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bot.domain.review import EffectRecord, StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import TerminalError
-from bot.ports.artifacts import Artifacts, Copy
+from bot.ports.artifacts import ArtifactsOfProjects, Copy
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.marks import message_text, show_scalar
@@ -60,7 +60,7 @@ def parse(given: Given) -> Config:
 class OciPush:
     """Pushes to a registry."""
 
-    artifacts: Artifacts
+    artifacts: ArtifactsOfProjects
 
     @property
     def kind(self) -> StepKind:
@@ -73,9 +73,10 @@ class OciPush:
         digest: Value = Unknown(f"known after step: {context.alias}.digest")
         pinned: Value = Unknown(f"known after step: {context.alias}.source")
         if not is_tainted(wanted.source):
-            pinned = await self._resolve(wanted)
+            pinned = await self._resolve(wanted, context)
         if wanted.is_known and isinstance(pinned, str):
-            digest = await self.artifacts.foresee(_copy(wanted, pinned))
+            artifacts = await self.artifacts.of(context.promotion.project)
+            digest = await artifacts.foresee(_copy(wanted, pinned))
         details: list[tuple[str, Value]] = [("source", wanted.source), (_SOURCE, pinned)]
         details += [(f"annotation {key}", value) for key, value in sorted(wanted.annotations.items())]
         record = EffectRecord(f"push {wanted.destination}", wanted.destination, tuple(details))
@@ -84,15 +85,17 @@ class OciPush:
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Push; a destination that has it already counts as done."""
         wanted = parse(config)
-        pinned = _approved(context) or await self._resolve(wanted)
-        digest = await self.artifacts.copy(_copy(wanted, pinned))
+        pinned = _approved(context) or await self._resolve(wanted, context)
+        artifacts = await self.artifacts.of(context.promotion.project)
+        digest = await artifacts.copy(_copy(wanted, pinned))
         return StepResult(output=_output(wanted, digest))
 
-    async def _resolve(self, wanted: Config) -> str:
+    async def _resolve(self, wanted: Config, context: StepContext) -> str:
         reference = known_text(wanted.source, "oci-push: srcRef")
         if _PINNED.fullmatch(reference):
             return reference.rpartition("@")[2]
-        digest = await self.artifacts.resolve(reference, insecure=wanted.insecure)
+        artifacts = await self.artifacts.of(context.promotion.project)
+        digest = await artifacts.resolve(reference, insecure=wanted.insecure)
         if digest is None:
             raise TerminalError(f"oci-push: {reference} does not exist, or may not be read")
         return digest

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from bot import __version__
 from bot.ports import Clock, TransientError
-from bot.ports.store import Workloads
+from bot.ports.measuring import Workloads
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

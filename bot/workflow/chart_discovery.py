@@ -9,7 +9,7 @@ from bot.domain.freight import Chart
 from bot.domain.model import ChartSubscription
 from bot.domain.selection import order_chart_versions
 from bot.ports import Charts, TerminalError
-from bot.workflow.taken import Taken
+from bot.workflow.taken import Taken, not_offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +36,12 @@ class ChartFinder:
         if not versions:
             return Taken(told)
         chart = Chart(url, name, versions[0], subscription.name)
+        return Taken(told, chart, chart)
+
+    async def pick(self, project: str, subscription: ChartSubscription, version: str) -> Taken:
+        """The chart with this version, if it is among what the subscription offers now."""
+        told = (await self.find(project, subscription)).finds
+        if all(find.version != version for find in told.finds):
+            return not_offered(told, version)
+        chart = Chart(subscription.repo_url, subscription.chart, version, subscription.name)
         return Taken(told, chart, chart)

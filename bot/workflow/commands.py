@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
@@ -11,11 +11,7 @@ from typing import assert_never
 from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import select_candidates
 from bot.domain.availability import (
-    KnownFreight,
     approve_for_stage,
-    available_freight,
-    explain_availability,
-    index_freight,
 )
 from bot.domain.commands import (
     HELP,
@@ -29,6 +25,7 @@ from bot.domain.commands import (
     Freeze,
     Help,
     Hold,
+    MakeFreight,
     Plan,
     Promote,
     Resume,
@@ -52,6 +49,8 @@ from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.doctor import render_doctor
 from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
+from bot.workflow.by_hand import FreightByHand
+from bot.workflow.choosing import Choice
 from bot.workflow.reporting import Reporter
 from bot.workflow.reverification import Reverification
 from bot.workflow.rights import Rights
@@ -70,9 +69,15 @@ class Commands:
     looker: StageLooker
     reporter: Reporter
     verifier: Verifier
+    by_hand: FreightByHand
     app: Callable[[], AppIdentity]
     diagnose: Callable[[], Awaitable[list[Finding]]]
     """Examines the whole installation; takes some seconds."""
+
+    @property
+    def choice(self) -> Choice:
+        """How the Freight that people name is found."""
+        return Choice(self.store, self.looker.gatherer.clock)
 
     async def run(self, delivery: Delivery) -> None:
         """Run what a delivery asks for. A second run of the same comment or press does nothing."""
@@ -144,6 +149,8 @@ class Commands:
                 return await Reverification(self.store, self.verifier).ask(
                     stage, asked.author.login, abort=abort
                 )
+            case MakeFreight():
+                return await self.by_hand.make(asked, asked.command)
             case Approve():
                 return await self._approve(asked, asked.command)
             case Hold() | Resume():
@@ -167,8 +174,8 @@ class Commands:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "promote", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
-        freight = await self._freight(stage, command.freight)
-        candidate = select_candidates(stage, await self._available(stage)).get(freight.origin)
+        freight = await self.choice.choose(stage, command.freight)
+        candidate = select_candidates(stage, await self.choice.available(stage)).get(freight.origin)
         current = await self.store.find_current_promotion(project, name)
         if current is not None and current.freight.name == freight.name and not current.effects_begun:
             rebuilt = replace(current, own_commits=(), digest="", preview_wanted="asked for by `/promote`")
@@ -228,7 +235,7 @@ class Commands:
     async def _verified_before(self, stage: Stage, named: str) -> Freight:
         project, name = stage.metadata.namespace, stage.metadata.name
         if named:
-            wanted = await self._known(project, named)
+            wanted = await self.choice.known(project, named)
             known = await self.store.get_freight(project, wanted.name)
             if known is None or name not in known[1].verified_in:
                 raise Refusal(
@@ -297,7 +304,7 @@ class Commands:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "approve", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
-        freight = await self._known(project, command.freight)
+        freight = await self.choice.known(project, command.freight)
         approve = partial(approve_for_stage, stage=name, at=self.looker.gatherer.clock.now())
         await self.store.change_freight_status(project, freight.name, approve)
         await self._look(stage)
@@ -372,32 +379,6 @@ class Commands:
         if asked.promotion is None:
             raise Refusal("this is no pull request of a promotion")
         return asked.promotion
-
-    async def _freight(self, stage: Stage, named: str) -> Freight:
-        """The Freight that is named, or the newest available; raises Refusal if it is not available."""
-        project, now = stage.metadata.namespace, self.looker.gatherer.clock.now()
-        if not named:
-            available = await self._available(stage)
-            if not available:
-                raise Refusal(f"no Freight is available to {stage.metadata.name}")
-            return max(available, key=lambda item: item.freight.discovered_at).freight
-        freight = await self._known(project, named)
-        status = next(s for f, s in await self.store.list_freight(project) if f.name == freight.name)
-        answer = explain_availability(stage, KnownFreight(freight, status), now)
-        if not answer.available:
-            raise Refusal(f"{freight.alias} is not available to {stage.metadata.name}: {answer.reason}")
-        return freight
-
-    async def _available(self, stage: Stage) -> Sequence[KnownFreight]:
-        """Everything that may be promoted to the Stage now, holds or not."""
-        known = (KnownFreight(*item) for item in await self.store.list_freight(stage.metadata.namespace))
-        return available_freight(stage, index_freight(known), self.looker.gatherer.clock.now())
-
-    async def _known(self, project: str, named: str) -> Freight:
-        found = await self.store.get_freight(project, named)
-        if found is None:
-            raise Refusal(f"there is no Freight {named} in {project}; `/status` shows what there is")
-        return found[0]
 
     async def _look(self, stage: Stage) -> None:
         key = f"{stage.metadata.namespace}/{stage.metadata.name}"

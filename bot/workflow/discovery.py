@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.domain.discovery import Discovery, SubscriptionFinds, decode_discovery, encode_discovery
@@ -88,12 +89,29 @@ class Finders:
             case GitSubscription():
                 return await self.commits.find(project, subscription)
             case ImageSubscription():
-                return await self.images.find(subscription)
+                return await self.images.find(project, subscription)
             case ChartSubscription():
                 return await self.charts.find(project, subscription)
             case GenericSubscription(artifact_type=kind, name=name):
                 note = f"subscriptions of kind {kind} cannot be discovered here"
                 return Taken(SubscriptionFinds(kind, name, name, note=note))
+            case _:
+                assert_never(subscription)
+
+    async def pick(self, project: str, subscription: Subscription, version: str) -> Taken:
+        """This version of what the subscription offers now, resolved anew to its digest or commit.
+
+        Without an artifact its note says why not, and what there is. Raises as `find` does.
+        """
+        match subscription:
+            case GitSubscription():
+                return await self.commits.pick(project, subscription, version)
+            case ImageSubscription():
+                return await self.images.pick(project, subscription, version)
+            case ChartSubscription():
+                return await self.charts.pick(project, subscription, version)
+            case GenericSubscription():
+                return await self.find(project, subscription)
             case _:
                 assert_never(subscription)
 
@@ -125,9 +143,11 @@ class Discoverer:
         try:
             seen, outcome = await self._look(warehouse)
         except (TransientError, TerminalError) as error:
-            await self._tell(warehouse, await self._last_finds(warehouse), f"the last look failed: {error}")
+            last = await self._last_look(warehouse)
+            await self._tell(warehouse, replace(last, outcome=f"the last look failed: {error}"))
             raise
-        await self._tell(warehouse, seen.finds, outcome.reason)
+        made = seen.artifacts.name(warehouse) if isinstance(seen.artifacts, Artifacts) else ""
+        await self._tell(warehouse, Discovery(seen.finds, outcome.reason, made))
         return outcome
 
     async def _look(self, warehouse: Warehouse) -> tuple[_Seen, Discovered]:
@@ -138,15 +158,15 @@ class Discoverer:
             return seen, await self._remember(warehouse, seen.artifacts)
         return seen, seen.artifacts
 
-    async def _tell(self, warehouse: Warehouse, finds: tuple[SubscriptionFinds, ...], outcome: str) -> None:
+    async def _tell(self, warehouse: Warehouse, told: Discovery) -> None:
         """Keep what people are shown of this look."""
         metadata = warehouse.metadata
-        stored = encode_discovery(Discovery(finds, outcome))
+        stored = encode_discovery(told)
         await self.store.add_discovery(metadata.namespace, metadata.name, stored, self.clock.now())
 
-    async def _last_finds(self, warehouse: Warehouse) -> tuple[SubscriptionFinds, ...]:
+    async def _last_look(self, warehouse: Warehouse) -> Discovery:
         row = await self.store.get_discovery(warehouse.metadata.namespace, warehouse.metadata.name)
-        return decode_discovery(row[0]).finds if row is not None else ()
+        return decode_discovery(row[0]) if row is not None else Discovery((), "")
 
     async def _wait_until_still(self, warehouse: Warehouse, seen: _Seen) -> _Seen:
         # A build pushes its images one after the other: what a first look sees may be half of a release.
@@ -175,7 +195,7 @@ class Discoverer:
             taken.append(answer)
         finds = tuple(item.finds for item in taken)
         reason = self._refusal(warehouse, taken)
-        return _Seen(finds, Discovered(None, reason) if reason else _collect(taken))
+        return _Seen(finds, Discovered(None, reason) if reason else collect(taken))
 
     def _refusal(self, warehouse: Warehouse, taken: list[Taken]) -> str:
         """Why the finds make no Freight, empty if they may."""
@@ -183,7 +203,8 @@ class Discoverer:
             if item.artifact is None:
                 return f"{item.finds.address}: {item.finds.note or 'nothing was found'}"
         if warehouse.freight_creation_policy != "Automatic":
-            return "the Warehouse makes Freight only by hand"
+            name = f"{warehouse.metadata.namespace}/{warehouse.metadata.name}"
+            return f"the Warehouse makes Freight only by hand: comment /freight {name}"
         criteria = warehouse.freight_creation_criteria
         try:
             if not meets_criteria(criteria, _facts(warehouse, taken), self.clock.now()):
@@ -193,10 +214,19 @@ class Discoverer:
         return ""
 
     async def _remember(self, warehouse: Warehouse, artifacts: Artifacts) -> Discovered:
+        freight, new = await self.remember(warehouse, artifacts)
+        if not new:
+            return Discovered(None, f"the newest artifacts are known as Freight already: {freight.alias}")
+        return Discovered(freight, f"{freight.alias} was made of {artifacts}")
+
+    async def remember(
+        self, warehouse: Warehouse, artifacts: Artifacts, *, by: str = ""
+    ) -> tuple[Freight, bool]:
+        """The Freight of these artifacts, and whether it is new; `by` is the login of who makes it by hand."""
         project = warehouse.metadata.namespace
         known = await self._known(warehouse, artifacts)
         if known is not None:
-            return Discovered(None, f"the newest artifacts are known as Freight already: {known.alias}")
+            return known, False
         name, now = artifacts.name(warehouse), self.clock.now()
         taken = {freight.alias for freight, _ in await self.store.list_freight(project)}
         freight = Freight(
@@ -211,12 +241,15 @@ class Discoverer:
         )
         added = await self.store.add_freight(freight)
         if added is None:
-            return Discovered(None, "the newest artifacts are known as Freight already")
-        await self.store.add_event(Event(now, project, "", "", "freight", f"{added.alias}: {artifacts}"))
-        return Discovered(added, f"{added.alias} was made of {artifacts}")
+            # A twin was first.
+            return await self._known(warehouse, artifacts) or freight, False
+        made = f"{added.alias}: {artifacts}{f', made by hand by {by}' if by else ''}"
+        await self.store.add_event(Event(now, project, "", "", "freight", made))
+        return added, True
 
 
-def _collect(taken: list[Taken]) -> Artifacts:
+def collect(taken: Sequence[Taken]) -> Artifacts:
+    """The artifacts that were taken, by their kinds."""
     found = [item.artifact for item in taken]
     return Artifacts(
         commits=tuple(item for item in found if isinstance(item, GitCommit)),

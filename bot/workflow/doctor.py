@@ -28,7 +28,7 @@ from bot.domain.doctor_github import judge_app, judge_branch, judge_hook, judge_
 from bot.domain.github import Repository
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import Severity
-from bot.ports import ArgoCD, ConfigSource, Registry, TerminalError, TransientError
+from bot.ports import ArgoCD, ConfigSource, Registries, TerminalError, TransientError
 from bot.ports.inspecting import GitHubInspection, Inspection
 from bot.workflow.configuration import Load, select_policy
 from bot.workflow.named import NamedApplication, find_applications, find_branches, find_images
@@ -65,7 +65,7 @@ class Doctor:
     config: ConfigSource
     load: Load
     argocd: ArgoCD
-    registry: Registry
+    registries: Registries
     repository_of: Callable[[str], Repository | None]
     learn: Callable[[Pipeline], None] = lambda _pipeline: None
     """Told of the pipeline as soon as it is read: the registries' logins may be in it."""
@@ -248,10 +248,11 @@ class Doctor:
             ),
         )
 
-    async def _image(self, repository: str, insecure: bool) -> list[Finding]:
+    async def _image(self, project: str, repository: str, insecure: bool) -> list[Finding]:
+        registry = await self.registries.of(project)
         return await self._look(
             "registry",
             repository,
-            self.registry.find_image(repository, _PROBE_TAG, insecure=insecure),
+            registry.find_image(repository, _PROBE_TAG, insecure=insecure),
             lambda _found: [good("registry", repository, "reachable, and we may pull")],
         )

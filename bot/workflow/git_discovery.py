@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +20,9 @@ from bot.expressions.facts import DiscoveredCommit
 from bot.expressions.filters import keeps_commit, keeps_tag
 from bot.ports import Clock, Commit, Git, Signature, TerminalError, WatchedGit
 from bot.workflow.own_commits import OwnCommits
-from bot.workflow.taken import Taken
+from bot.workflow.taken import Taken, not_offered
 
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _BATCH = 250
 _MOST_COMMITS = 20_000
 """How far back a branch is read for commits that pass the filters."""
@@ -67,6 +69,22 @@ class CommitFinder:
 
     async def find(self, project: str, subscription: GitSubscription) -> Taken:
         """What the subscription offers now. Raises TransientError and TerminalError as `Git` does."""
+        found = await self._look(project, subscription)
+        told = _told(subscription, found)
+        return _taken(subscription, told, found.commits[0]) if found.commits else Taken(told)
+
+    async def pick(self, project: str, subscription: GitSubscription, version: str) -> Taken:
+        """The commit with this tag, or whose id begins so, if it is among what the subscription offers now."""
+        found = await self._look(project, subscription)
+        told = _told(subscription, found)
+        fitting = [commit for commit in found.commits if commit.tag == version]
+        if not fitting and _COMMIT.fullmatch(version.lower()) is not None:
+            fitting = [commit for commit in found.commits if commit.id.startswith(version.lower())]
+        if len({commit.id for commit in fitting}) > 1:
+            return not_offered(told, version, f"several commits begin with {version}")
+        return _taken(subscription, told, fitting[0]) if fitting else not_offered(told, version)
+
+    async def _look(self, project: str, subscription: GitSubscription) -> _Found:
         url = subscription.repo_url
         git = await self.watched.open(
             project,
@@ -78,20 +96,10 @@ class CommitFinder:
         watched = _Watched(git, subscription)
         try:
             if subscription.strategy is CommitSelectionStrategy.NEWEST_FROM_BRANCH:
-                found = await self._from_branch(project, watched)
-            else:
-                found = await self._from_tags(project, watched)
+                return await self._from_branch(project, watched)
+            return await self._from_tags(project, watched)
         except (ExpressionError, ValueError) as error:
             raise TerminalError(f"the subscription to {url} cannot be carried out: {error}") from error
-        finds = tuple(
-            Find(commit.tag or commit.id[:12], commit.id, commit.creator_date, commit.subject)
-            for commit in found.commits
-        )
-        told = SubscriptionFinds("git", url, subscription.name, finds, found.note)
-        if not found.commits:
-            return Taken(told)
-        newest = found.commits[0]
-        return Taken(told, _artifact(subscription, newest), newest)
 
     # -- branches ------------------------------------------------------------------------------------------------
 
@@ -235,6 +243,18 @@ def _discovered_tag(tag: GitTag) -> DiscoveredCommit:
         committer=tag.committer,
         creator_date=tag.created_at,
     )
+
+
+def _told(subscription: GitSubscription, found: _Found) -> SubscriptionFinds:
+    finds = tuple(
+        Find(commit.tag or commit.id[:12], commit.id, commit.creator_date, commit.subject)
+        for commit in found.commits
+    )
+    return SubscriptionFinds("git", subscription.repo_url, subscription.name, finds, found.note)
+
+
+def _taken(subscription: GitSubscription, told: SubscriptionFinds, commit: DiscoveredCommit) -> Taken:
+    return Taken(told, _artifact(subscription, commit), commit)
 
 
 def _artifact(subscription: GitSubscription, commit: DiscoveredCommit) -> GitCommit:

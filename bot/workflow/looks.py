@@ -28,6 +28,7 @@ from bot.workflow.lost_comments import LostComments
 from bot.workflow.merge_groups import judge_group
 from bot.workflow.outbox import Outbox
 from bot.workflow.reporting import Reporter
+from bot.workflow.retention import Retention
 from bot.workflow.segments import Worker
 from bot.workflow.stages import StageLooker
 from bot.workflow.verification import Verifier
@@ -58,6 +59,7 @@ class Looks:
     outbox: Outbox
     bystanders: Bystanders
     verifier: Verifier
+    retention: Retention
     pause: float = 0.1
     nudged: asyncio.Event = field(default_factory=asyncio.Event)
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -131,6 +133,7 @@ class Looks:
             while not running.leads:
                 await asyncio.sleep(self.pause)
             await self._guarded("sweep", self.sweep())
+            await self._guarded("retention", self.retention.tidy(lambda: running.leads))
             await asyncio.sleep(interval)
             await self._guarded("comments", self._find_lost_comments(interval))
 

@@ -83,11 +83,11 @@ def find_applications(pipeline: Pipeline, stage: Stage) -> tuple[list[NamedAppli
     return list(found.values()), untold
 
 
-def find_images(pipeline: Pipeline) -> list[tuple[str, bool]]:
-    """The image repositories that Warehouses watch, each with whether its certificate is not verified."""
+def find_images(pipeline: Pipeline) -> list[tuple[str, str, bool]]:
+    """The image repositories that Warehouses watch: project, address, and whether its certificate is not verified."""
     watched = [
-        (item.repo_url, item.insecure_skip_tls_verify)
-        for warehouse in pipeline.warehouses.values()
+        (project, item.repo_url, item.insecure_skip_tls_verify)
+        for (project, _), warehouse in pipeline.warehouses.items()
         for item in warehouse.subscriptions
         if isinstance(item, ImageSubscription)
     ]

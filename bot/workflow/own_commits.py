@@ -11,7 +11,6 @@ from typing import Protocol
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
 from bot.domain.marker import is_signed_message
-from bot.domain.promotion import Promotion
 from bot.ports import Commit, Git
 
 _MOST_REMEMBERED = 20_000
@@ -21,8 +20,8 @@ _NUMBER = re.compile(r"\(#(\d{1,9})\)\s*$")
 class Promotions(Protocol):
     """What is asked of the store."""
 
-    async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
-        """The newest promotion with this pull request."""
+    async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
+        """The commit that a promotion's pull request became, empty if not known; None if it is no promotion's."""
 
 
 class Pulls(Protocol):
@@ -98,10 +97,10 @@ class OwnCommits:
         if found is None or repository is None:
             return False
         number = PullNumber(int(found[1]))
-        promotion = await self.promotions.find_promotion_by_pull(self.pulls.clone_url(repository), number)
-        if promotion is None:
+        merge = await self.promotions.find_merge_of_pull(self.pulls.clone_url(repository), number)
+        if merge is None:
             return False
-        if promotion.merge_commit == commit.id:
+        if merge == commit.id:
             return True
         # The Stage may not have been looked at since the merge.
         return (await self.pulls.get_pull_request(repository, number)).merge_commit == commit.id

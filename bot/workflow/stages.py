@@ -109,6 +109,11 @@ class StageLooker:
         )
         if not await self.store.create_promotion(promotion):
             return f"{name} has an unfinished promotion"
+        if await self.store.get_freight(project, freight.name) is None:
+            gone = f"{freight.alias} was forgotten just now, since nobody needed it; choose other Freight"
+            ended = replace(promotion, state=State.ABORTED, reason=gone, finished_at=now)
+            await self.store.save_promotion(ended, expected=promotion)
+            return gone
         await self._event(promotion, "promotion", f"{freight.alias} to {name}, asked for by {actor}")
         return promotion
 

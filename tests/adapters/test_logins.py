@@ -89,7 +89,7 @@ async def test_user_and_password_are_taken_as_they_are(wire: Wire) -> None:
 
 async def test_an_operators_login_for_a_registry_comes_first(wire: Wire) -> None:
     found = logins(wire, "image", {"repoURL": "reg.example/app", "username": "u", "password": "p"})
-    assert await found.of_image("reg.example/app") == ("operator", "pw")
+    assert await found.of_image("acme", "reg.example/app") == ("operator", "pw")
     assert await found.of_chart("acme", "reg.example/charts/app") == ("operator", "pw")
     assert await found.of_chart("acme", "https://reg.example/charts") is None
 
@@ -111,8 +111,8 @@ async def test_a_key_of_amazon_becomes_a_login_for_half_a_day(wire: Wire, router
     )
     clock = Hands()
     found = logins(wire, "image", AMAZON, clock)
-    assert await found.of_image(ECR) == ("AWS", "short-lived")
-    assert await found.of_image(ECR) == ("AWS", "short-lived")
+    assert await found.of_image("acme", ECR) == ("AWS", "short-lived")
+    assert await found.of_image("acme", ECR) == ("AWS", "short-lived")
     assert route.call_count == 1
     sent = route.calls[0].request
     assert sent.headers["x-amz-target"].endswith(".GetAuthorizationToken")
@@ -121,7 +121,7 @@ async def test_a_key_of_amazon_becomes_a_login_for_half_a_day(wire: Wire, router
     )
     assert "hidden" not in str(sent.headers)
     clock.time += timedelta(hours=11, minutes=56)
-    assert await found.of_image(ECR) == ("AWS", "short-lived")
+    assert await found.of_image("acme", ECR) == ("AWS", "short-lived")
     assert route.call_count == 2
 
 
@@ -137,7 +137,7 @@ async def test_a_service_account_of_google_becomes_an_access_token(
         json={"access_token": "ya29", "expires_in": 3599}
     )
     found = logins(wire, "image", values)
-    assert await found.of_image("europe-docker.pkg.dev/acme/pay/app") == ("oauth2accesstoken", "ya29")
+    assert await found.of_image("acme", "europe-docker.pkg.dev/acme/pay/app") == ("oauth2accesstoken", "ya29")
     form = parse_qs(route.calls[0].request.content.decode())
     assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
     claims = claims_of(form["assertion"][0])
@@ -196,7 +196,7 @@ async def test_a_key_that_cannot_be_used_names_its_secret(
     wire: Wire, values: dict[str, str], expected: str
 ) -> None:
     with pytest.raises(TerminalError, match=rf"Secret acme/key: .*{expected}") as caught:
-        await logins(wire, "image", values).of_image(ECR)
+        await logins(wire, "image", values).of_image("acme", ECR)
     assert "hidden" not in str(caught.value)
 
 
@@ -205,8 +205,8 @@ async def test_a_refusal_is_final_and_a_limit_is_not(wire: Wire, router: respx.R
     found = logins(wire, "image", AMAZON)
     route.mock(return_value=httpx.Response(400, json={"__type": "UnrecognizedClientException"}))
     with pytest.raises(TerminalError, match="Secret acme/key: Amazon ECR answered 400"):
-        await found.of_image(ECR)
+        await found.of_image("acme", ECR)
     route.mock(return_value=httpx.Response(429, headers={"Retry-After": "7"}))
     with pytest.raises(TransientError) as caught:
-        await found.of_image(ECR)
+        await found.of_image("acme", ECR)
     assert caught.value.retry_after == 7.0

@@ -197,18 +197,37 @@ def test_a_broken_expression_names_its_secret() -> None:
         secrets.find_credentials("shop", "git", "https://git.example/x")
 
 
-def image_login(secrets: SecretStore, repository: str) -> tuple[str, str] | None:
-    found = secrets.find_image_login(repository, keys=("username", "password"))
+def image_login(secrets: SecretStore, repository: str, project: str = "shop") -> tuple[str, str] | None:
+    found = secrets.find_image_login(project, repository, keys=("username", "password"))
     return (found[1]["username"], found[1]["password"]) if found is not None else None
 
 
-def test_images_are_matched_in_their_normal_spelling_across_projects() -> None:
+def test_images_are_matched_in_their_normal_spelling_by_the_projects_own_and_the_shared_secrets() -> None:
     secrets = store(
         credentials("shop", "hub", "docker.io/acme/app", kind="image"),
         credentials(SHARED_PROJECT, "any", ".", kind="image", repoURLIsRegex="true"),
     )
     assert image_login(secrets, "registry-1.docker.io/acme/app") == ("hub", "p")
     assert image_login(secrets, "reg.example/x") == ("any", "p")
+    assert image_login(secrets, "registry-1.docker.io/acme/app", "other") == ("any", "p")
+
+
+def test_the_secret_of_another_project_is_never_used() -> None:
+    secrets = store(
+        credentials("shop", "hub", "docker.io/acme/app", kind="image"),
+        credentials("shop", "charts", "oci://reg.example/app", kind="helm"),
+    )
+    for repository in ("docker.io/acme/app", "reg.example/app"):
+        assert image_login(secrets, repository) is not None
+        assert image_login(secrets, repository, "other") is None
+
+
+def test_a_projects_own_login_for_charts_comes_before_a_shared_one_for_images() -> None:
+    secrets = store(
+        credentials(SHARED_PROJECT, "any", "reg.example/app", kind="image"),
+        credentials("shop", "charts", "oci://reg.example/app", kind="helm"),
+    )
+    assert image_login(secrets, "reg.example/app") == ("charts", "p")
 
 
 def test_the_password_may_come_from_elsewhere() -> None:

@@ -19,6 +19,7 @@ from bot.domain.commands import (
     Freeze,
     Help,
     Hold,
+    MakeFreight,
     Plan,
     Promote,
     Resume,
@@ -56,6 +57,11 @@ FREIGHT = "f5f87aa23c9e97f43eb83dd63768ee41f5ba3766"
         ("/resume", Resume()),
         ("/rollback prod", Rollback("prod")),
         ("/rollback shop/prod lucky-lynx", Rollback("prod", "shop", "lucky-lynx")),
+        ("/freight shop", MakeFreight("shop")),
+        (
+            "/freight acme/shop app=1.0.0 https://git.example/acme/infra.git=v1+b",
+            MakeFreight("shop", "acme", (("app", "1.0.0"), ("https://git.example/acme/infra.git", "v1+b"))),
+        ),
         ("/verify prod", Verify("prod")),
         ("/verify shop/prod abort", Verify("prod", "shop", abort=True)),
         ("/cancel", Cancel()),
@@ -131,6 +137,13 @@ def test_it_is_no_command(body: str) -> None:
         ("/approve", "by a review"),
         ("/approve lucky-lynx", "an argument is missing"),
         ("/rollback", "an argument is missing"),
+        ("/freight", "an argument is missing"),
+        ("/freight Shop", "a Warehouse is written WAREHOUSE or PROJECT/WAREHOUSE"),
+        ("/freight shop app", "NAME=VERSION"),
+        ("/freight shop app=", "NAME=VERSION"),
+        ("/freight shop =1.0.0", "NAME=VERSION"),
+        ("/freight shop app=1.0.0;x", "NAME=VERSION"),
+        ("/freight shop app=1 app=2", "stands there twice"),
         ("/verify prod again", "after the Stage there may only be the word abort"),
         ("/retry now", "no arguments"),
     ],
@@ -179,7 +192,14 @@ def test_every_command_of_the_table_is_known(word: str) -> None:
 
 @given(st.text())
 def test_any_text_gives_an_answer(body: str) -> None:
-    for text in (body, f"/promote {body}", f"/apply {body}", f"/approve {body}", f"/hold {body}"):
+    for text in (
+        body,
+        f"/freight {body}",
+        f"/promote {body}",
+        f"/apply {body}",
+        f"/approve {body}",
+        f"/hold {body}",
+    ):
         parse_command(text)
 
 

@@ -251,3 +251,34 @@ async def test_a_command_that_was_never_delivered_is_found(start_road: StartRoad
     await wait_for_reply(road, comment)
     await road.wait_until_quiet()
     assert len(replies(road, comment)) == 1
+
+
+async def test_freight_is_made_by_hand_of_the_versions_that_are_named(start_road: StartRoad) -> None:
+    manual = shipped("config/warehouse.yaml").replace(
+        "spec:\n", "spec:\n  freightCreationPolicy: Manual\n", 1
+    )
+    files = (("config/warehouse.yaml", manual),)
+    road = await start_road(Seed(steps=IMAGES_ONLY, files=files), released=True)
+    after = await road.last_event()
+    await road.publish(otel="1.1.0")
+    await road.publish(otel="1.2.0")
+    for text, user, said in (
+        ("/freight otel", "uma", "may not do this"),
+        ("/freight shop", "rafael", "acme/otel"),
+        ("/freight otel web=1.0.0", "rafael", "names no subscription"),
+        ("/freight otel otel-app=9.9.9", "rafael", "there is 1.2.0, 1.1.0, 1.0.0"),
+    ):
+        assert said in await say(road, 1, text, user, answer="-1")
+    made = await wait_for_reply(road, await road.comment(1, "/freight otel otel-app=1.1.0", "rafael"))
+    event = await road.wait_for_event("freight", stage="", after=after)
+    alias, _, held = event.message.partition(": ")
+    assert held == "otel-app 1.1.0, lambda-app 1.0.0, made by hand by rafael"
+    assert alias in made
+    assert "sha256:" in made
+    pull = await road.wait_for_pull(after=1)
+    assert alias in f"{road.issue(pull.number).title} {road.issue(pull.number).body}"
+    full = road.address("registry.sandbox.example/otel-app")
+    text = f"/freight acme/otel {full}=1.1.0 lambda-app=1.0.0"
+    again = await wait_for_reply(road, await road.comment(1, text, "rafael"))
+    assert f"{alias} is Freight already" in again
+    assert len([event for event in await road.events() if event.kind == "freight"]) == 2

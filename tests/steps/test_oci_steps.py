@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.adapters.git import GitMirror
-from bot.adapters.oci import OciArtifacts, OciRegistries
+from bot.adapters.oci import ProjectArtifacts, ProjectRegistries
 from bot.domain.promotion import StepStatus
 from bot.domain.review import EffectRecord, FrozenRecord
 from bot.domain.values import Text, Unknown
@@ -38,18 +38,18 @@ async def host(tmp_path: Path) -> AsyncIterator[str]:
         yield running
 
 
-async def _login(repository: str) -> tuple[str, str]:
-    return USER, PASSWORD
+async def _login(project: str, repository: str) -> tuple[str, str] | None:
+    return (USER, PASSWORD) if project == "acme" else None
 
 
 @pytest.fixture
-async def artifacts(host: str) -> AsyncIterator[OciArtifacts]:
-    async with OciRegistries(_login) as opened:
-        yield OciArtifacts(opened)
+async def artifacts(host: str) -> AsyncIterator[ProjectArtifacts]:
+    async with ProjectRegistries(_login) as opened:
+        yield ProjectArtifacts(opened)
 
 
 async def test_a_layer_is_written_and_must_stay_what_it_was(
-    bench: Bench, host: str, artifacts: OciArtifacts
+    bench: Bench, host: str, artifacts: ProjectArtifacts
 ) -> None:
     await push_artifact(host, "acme/files", "1", (KIND, b"one"))
     step = OciDownload(artifacts, bench.vault)
@@ -68,7 +68,7 @@ async def test_a_layer_is_written_and_must_stay_what_it_was(
 
 
 async def test_a_file_is_replaced_only_if_that_is_asked_for(
-    bench: Bench, host: str, artifacts: OciArtifacts
+    bench: Bench, host: str, artifacts: ProjectArtifacts
 ) -> None:
     await push_artifact(host, "acme/files", "1", (KIND, b"one"))
     await bench.tree.write("x", b"mine")
@@ -80,7 +80,7 @@ async def test_a_file_is_replaced_only_if_that_is_asked_for(
 
 
 async def test_a_missing_layer_fails_and_an_unknown_reference_is_an_unknown_file(
-    bench: Bench, host: str, artifacts: OciArtifacts
+    bench: Bench, host: str, artifacts: ProjectArtifacts
 ) -> None:
     await push_artifact(host, "acme/files", "1", (KIND, b"one"))
     step = OciDownload(artifacts, bench.vault)
@@ -92,7 +92,7 @@ async def test_a_missing_layer_fails_and_an_unknown_reference_is_an_unknown_file
 
 
 async def test_a_push_is_shown_by_digest_and_made_of_what_was_shown(
-    bench: Bench, host: str, artifacts: OciArtifacts
+    bench: Bench, host: str, artifacts: ProjectArtifacts
 ) -> None:
     digest = await push_artifact(host, "acme/app", "latest", (KIND, b"one"))
     step = OciPush(artifacts)
@@ -104,19 +104,19 @@ async def test_a_push_is_shown_by_digest_and_made_of_what_was_shown(
     shown = await bench.preview(step, config)
     assert isinstance(shown.record, EffectRecord)
     assert ("source digest", digest) in shown.record.details
-    assert await artifacts.resolve(f"{host}/prod/app:1.0.0") is None
+    assert await (await artifacts.of("acme")).resolve(f"{host}/prod/app:1.0.0") is None
     assert (shown.output["image"], shown.output["tag"]) == (f"{host}/prod/app:1.0.0", "1.0.0")
 
     await push_artifact(host, "acme/app", "latest", (KIND, b"another"))
     bench.again()
     done = await bench.fulfil(step, config)
     assert done.output == shown.output
-    assert await artifacts.resolve(f"{host}/prod/app:1.0.0") == shown.output["digest"]
+    assert await (await artifacts.of("acme")).resolve(f"{host}/prod/app:1.0.0") == shown.output["digest"]
     assert (await bench.fulfil(step, config)).output == shown.output
 
 
 async def test_a_source_that_is_not_known_yet_is_a_hole(
-    bench: Bench, host: str, artifacts: OciArtifacts
+    bench: Bench, host: str, artifacts: ProjectArtifacts
 ) -> None:
     config: Config = {"srcRef": Text((f"{host}/acme/app:", LATER)), "destRef": f"{host}/prod/app:1"}
     shown = await bench.preview(OciPush(artifacts), config)
@@ -126,7 +126,7 @@ async def test_a_source_that_is_not_known_yet_is_a_hole(
 
 
 async def test_a_source_that_does_not_exist_fails_the_preview(
-    bench: Bench, host: str, artifacts: OciArtifacts
+    bench: Bench, host: str, artifacts: ProjectArtifacts
 ) -> None:
     config: Config = {"srcRef": f"{host}/acme/app:gone", "destRef": f"{host}/prod/app:1"}
     with pytest.raises(TerminalError, match="does not exist, or may not be read"):

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from bot.domain.promotion import State
 from bot.ports import TransientError
-from bot.ports.store import Workload
+from bot.ports.measuring import Workload
 from bot.web.metrics import Metrics, Readings
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.adapters.clock import SystemClock
 from bot.adapters.git import GitMirror, WatchedRepositories
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
-from bot.domain.promotion import Promotion
 from bot.ports import Charts, Git, ImageFacts, Registry, WatchedGit
 from bot.workflow.chart_discovery import ChartFinder
 from bot.workflow.discovery import Finders
@@ -20,7 +19,6 @@ from bot.workflow.git_discovery import CommitFinder
 from bot.workflow.image_discovery import ImageFinder
 from bot.workflow.own_commits import OwnCommits
 from tests.domain import reviews
-from tests.reports import views
 
 OUR_EMAIL = "1+lockstep[bot]@users.noreply.github.com"
 
@@ -51,6 +49,16 @@ class Images:
     ) -> ImageFacts | None:
         self.asked.append(tag)
         return self.held.get(repository, {}).get(tag)
+
+
+@dataclass(frozen=True, slots=True)
+class ForAll:
+    """The same registry for every project."""
+
+    registry: Registry
+
+    async def of(self, project: str) -> Registry:
+        return self.registry
 
 
 @dataclass(slots=True)
@@ -90,12 +98,9 @@ class Merged:
     """What the store knows of them."""
     on_github: dict[int, str] = field(default_factory=dict)
 
-    async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
+    async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
         assert url == "https://github.example/acme/app.git"
-        if pull not in self.recorded:
-            return None
-        merge = self.recorded[pull]
-        return replace(views.promotion(), merge_commit=CommitId(merge) if merge else None)
+        return self.recorded.get(pull)
 
     def repository_of(self, url: str) -> Repository | None:
         return Repository("acme", "app")
@@ -118,6 +123,6 @@ def finders(
     known = merged or Merged()
     return Finders(
         CommitFinder(watched or NoRepositories(), OwnCommits(keyed, OUR_EMAIL, known, known), SystemClock()),
-        ImageFinder(registry or Images()),
+        ImageFinder(ForAll(registry or Images())),
         ChartFinder(charts or ChartVersions()),
     )

@@ -120,8 +120,8 @@ def test_which_applications_a_stage_names(
 
 def test_which_images_are_watched() -> None:
     assert find_images(pipeline()) == [
-        ("registry.sandbox.example/lambda-app", False),
-        ("registry.sandbox.example/otel-app", False),
+        ("acme", "registry.sandbox.example/lambda-app", False),
+        ("acme", "registry.sandbox.example/otel-app", False),
     ]
 
 
@@ -216,7 +216,11 @@ class ArgoCD:
 
 
 class Registry:
-    """A registry that is away."""
+    """A registry that is away, for every project."""
+
+    async def of(self, project: str) -> Registry:
+        del project
+        return self
 
     async def list_tags(self, repository: str, *, insecure: bool = False) -> Sequence[str]:
         raise AssertionError("ten thousand tags are not for the doctor")
@@ -239,7 +243,7 @@ async def examine(
         config=source or Source(),
         load=load,
         argocd=ArgoCD(),
-        registry=Registry(),
+        registries=Registry(),
         repository_of=lambda url: Repository("acme", "operations") if url == OPERATIONS else None,
     )
     found: list[Finding] = await doctor.examine()

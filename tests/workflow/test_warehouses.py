@@ -202,7 +202,10 @@ async def test_a_warehouse_by_hand_shows_what_there_is_and_makes_nothing(
 ) -> None:
     wanted = warehouse(ImageSubscription(APP), freight_creation_policy="Manual")
     found = await discoverer(finders(images), store).look(wanted)
-    assert (found.freight, found.reason) == (None, "the Warehouse makes Freight only by hand")
+    assert (found.freight, found.reason) == (
+        None,
+        "the Warehouse makes Freight only by hand: comment /freight acme/shop",
+    )
     assert [find.version for find in (await told(store)).finds[0].finds] == ["1.1.0", "1.0.0"]
 
 

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from bot.adapters.oci.artifacts import OciArtifacts
 from bot.adapters.oci.client import OciRegistries
+from bot.adapters.oci.projects import ProjectArtifacts, ProjectRegistries
 
-__all__ = ["OciArtifacts", "OciRegistries"]
+__all__ = ["OciArtifacts", "OciRegistries", "ProjectArtifacts", "ProjectRegistries"]

@@ -70,10 +70,10 @@ class _Manifest:
 class OciArtifacts:
     """The port `Artifacts`; `registries` is open for as long as this is used."""
 
-    def __init__(self, registries: OciRegistries) -> None:
+    def __init__(self, registries: OciRegistries, transfers: asyncio.Semaphore | None = None) -> None:
         self._registries = registries
         # Large transfers one after the other leave the line to everything else.
-        self._transfers = asyncio.Semaphore(2)
+        self._transfers = transfers or asyncio.Semaphore(2)
 
     async def resolve(self, reference: str, *, insecure: bool = False) -> str | None:
         """See `Artifacts.resolve`."""

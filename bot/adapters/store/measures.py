@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 from bot.adapters.store.database import Database, to_number, to_time
 from bot.adapters.store.tables import deliveries, looks, outbox, promotions
 from bot.domain.promotion import State
-from bot.ports.store import Workload
+from bot.ports.measuring import Workload
 
 
 class Measures:

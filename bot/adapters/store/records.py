@@ -18,6 +18,7 @@ from bot.adapters.store.tables import (
     discoveries,
     events,
     freight,
+    merges,
     pipelines,
     previews,
     promotions,
@@ -154,10 +155,13 @@ class Records:
     # -- Promotions ------------------------------------------------------------------------------------------------
 
     async def create_promotion(self, promotion: Promotion) -> bool:
+        def work(connection: Connection) -> None:
+            # Freight is forgotten either before this, which can be seen, or not at all.
+            take_turns(connection, "retention")
+            connection.execute(insert(promotions).values(**_row(promotion)))
+
         try:
-            await self._database.run(
-                lambda c: c.execute(insert(promotions).values(**_row(promotion))).rowcount
-            )
+            await self._database.run(work)
         except IntegrityError:
             return False
         return True
@@ -204,6 +208,13 @@ class Records:
         )
         rows = await self._database.run(lambda c: c.scalars(query).all())
         return [_read(PromotionLine, text) for text in rows]
+
+    async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
+        promotion = await self.find_promotion_by_pull(url, pull)
+        if promotion is not None:
+            return promotion.merge_commit or ""
+        query = select(merges.c.commit).where(merges.c.url == _plain(url), merges.c.pull == pull)
+        return await self._database.run(lambda c: c.scalar(query))
 
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         query = (

@@ -7,10 +7,11 @@ from bot.adapters.store.database import Database, bind_once, open_database
 from bot.adapters.store.measures import Measures
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
+from bot.adapters.store.retention import Retention
 from bot.ports import Vault
 
 
-class DatabaseStore(Queues, Records, Analyses, Measures):
+class DatabaseStore(Queues, Records, Analyses, Measures, Retention):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
@@ -18,6 +19,7 @@ class DatabaseStore(Queues, Records, Analyses, Measures):
         Records.__init__(self, database, vault)
         Analyses.__init__(self, database)
         Measures.__init__(self, database)
+        Retention.__init__(self, database)
 
     def close(self) -> None:
         """Close every connection."""

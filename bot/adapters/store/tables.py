@@ -94,6 +94,15 @@ Index(
 )
 Index("lockstep_promotions_by_pull", promotions.c.url, promotions.c.pull)
 
+merges = Table(
+    "lockstep_merges",
+    metadata,
+    Column("url", String, primary_key=True),
+    Column("pull", Integer, primary_key=True),
+    Column("commit", String, nullable=False),
+)
+"""What stays of forgotten Promotions: which pull requests were theirs, and the commit that each became."""
+
 analysis_runs = Table(
     "lockstep_analysis_runs",
     metadata,

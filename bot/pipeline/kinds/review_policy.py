@@ -32,6 +32,7 @@ COMMANDS = (
     "hold",
     "resume",
     "rollback",
+    "freight",
     "cancel",
     "freeze",
     "unfreeze",
