@@ -64,7 +64,7 @@ class FreightCache:
         texts = {
             (row.document, row.status): before.get((row.document, row.status)) or _read(*row) for row in rows
         }
-        new = _Kept(stamp, tuple(texts[row.document, row.status] for row in rows), texts)
+        new = _Kept(stamp, [texts[row.document, row.status] for row in rows], texts)
         with self._lock:
             self._kept[project] = new
             while len(self._kept) > _MOST_PROJECTS:

@@ -90,7 +90,7 @@ async def test_different_freight_gets_different_aliases(store: DatabaseStore, tw
 async def test_what_one_keeps_of_freight_is_never_older_than_what_another_wrote(
     store: DatabaseStore, twin: DatabaseStore
 ) -> None:
-    assert await store.list_freight("shop") == ()
+    assert await store.list_freight("shop") == []
     added = await twin.add_freight(freight("a" * 40))
     assert added is not None
     first = await store.list_freight("shop")
