@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from bot.domain.values import Json
 
@@ -71,7 +72,7 @@ class JsonPath:
 
     def find(self, value: Json) -> Json:
         """The first value that the path leads to; raises JsonPathError if there is none."""
-        for found in _follow(value, self.parts):
+        for found in _follow(value, self.parts, count(1)):
             return found
         raise JsonPathError("nothing is found there")
 
@@ -183,15 +184,18 @@ def _constant(text: str) -> Json:
 # -- following -------------------------------------------------------------------------------------------------
 
 
-def _follow(value: Json, parts: tuple[_Part, ...]) -> Iterator[Json]:
+def _follow(value: Json, parts: tuple[_Part, ...], visits: Iterator[int]) -> Iterator[Json]:
+    """What the parts lead to; `visits` counts over the whole search, since branches multiply with every part."""
+    if next(visits) > _MOST_FOUND:
+        raise JsonPathError("the answer is too large to be searched")
     if not parts:
         yield value
         return
-    for item in _step(value, parts[0]):
-        yield from _follow(item, parts[1:])
+    for item in _step(value, parts[0], visits):
+        yield from _follow(item, parts[1:], visits)
 
 
-def _step(value: Json, part: _Part) -> Iterator[Json]:
+def _step(value: Json, part: _Part, visits: Iterator[int]) -> Iterator[Json]:
     match part:
         case _Names(names=names):
             yield from (value[name] for name in names if isinstance(value, dict) and name in value)
@@ -205,7 +209,7 @@ def _step(value: Json, part: _Part) -> Iterator[Json]:
         case _Deep():
             yield from _below(value)
         case _Where():
-            yield from (item for item in _members(value) if _is_meant(item, part))
+            yield from (item for item in _members(value) if _is_meant(item, part, visits))
 
 
 def _members(value: Json) -> Iterator[Json]:
@@ -219,18 +223,16 @@ def _members(value: Json) -> Iterator[Json]:
 
 
 def _below(value: Json) -> Iterator[Json]:
+    # Each of them is a visit of who follows on.
     waiting = [value]
-    for _ in range(_MOST_FOUND):
-        if not waiting:
-            return
+    while waiting:
         current = waiting.pop()
         yield current
         waiting.extend(reversed(list(_members(current))))
-    raise JsonPathError("the answer is too large to be searched")
 
 
-def _is_meant(item: Json, where: _Where) -> bool:
-    found = next(_follow(item, where.path), None)
+def _is_meant(item: Json, where: _Where, visits: Iterator[int]) -> bool:
+    found = next(_follow(item, where.path, visits), None)
     if not where.sign:
         return found is not None
     wanted = where.value

@@ -11,6 +11,7 @@ import calendar
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
@@ -18,8 +19,13 @@ _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 _MOMENT = re.compile(r"(?:(?:DTSTART|DTEND);)?(?:TZID=([^:;]{1,64}):)?(\d{8})(?:T(\d{6})(Z)?)?")
 _BY_DAY = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _KNOWN = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYMONTHDAY", "BYMONTH"})
+_FIRST_YEAR = 1900
+_LAST_YEAR = 8000
+"""Stands for all later years (99991231 is how people write "for ever"), beyond which could not be reckoned."""
 _LONGEST_SEARCH = 4000
 """Days that are looked through for the next occurrence; a rule without one in ten years has none."""
+_LONGEST_COUNT = 36_525
+"""Days that are counted through for the last occurrence; a rule that has not come to it in a century never will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class Rule:
 def parse_moment(text: str) -> datetime:
     """The moment that `[TZID=zone:]20260131T090000[Z]` stands for; without a zone it is UTC, without a time midnight.
 
-    Raises ValueError with the reason.
+    A year after 8000 is read as 8000. Raises ValueError with the reason.
     """
     match = _MOMENT.fullmatch(text)
     if match is None:
@@ -49,7 +55,9 @@ def parse_moment(text: str) -> datetime:
         naive = datetime.strptime(day + (clock or "000000"), "%Y%m%d%H%M%S")
     except ValueError:
         raise ValueError(f"{text!r} names a day or an hour that does not exist") from None
-    return naive.replace(tzinfo=_zone(zone_name))
+    if naive.year < _FIRST_YEAR:
+        raise ValueError(f"{text!r} names a year before {_FIRST_YEAR}")
+    return naive.replace(year=min(naive.year, _LAST_YEAR), tzinfo=_zone(zone_name))
 
 
 def _zone(name: str | None) -> tzinfo:
@@ -159,19 +167,24 @@ class Recurrence:
         )
         if rule.until is not None and begin > rule.until:
             return None
-        if rule.count is not None and self._number(day) > rule.count:
+        if rule.count is not None and day > _last_day(rule, self.start.date()):
             return None
         return begin
 
-    def _number(self, day: date) -> int:
-        """Which occurrence a matching day is; stops counting beyond the rule's count."""
-        rule, number, current = self.rule, 0, self.start.date()
-        assert rule is not None
-        assert rule.count is not None
-        while current <= day and number <= rule.count:
-            number += _matches(rule, self.start.date(), current)
-            current += timedelta(days=1)
-        return number
+
+@lru_cache(maxsize=1024)
+def _last_day(rule: Rule, start: date) -> date:
+    """The day of the last occurrence that the rule's count allows, the last of all days if that is too far off.
+
+    Kept, because it is counted from the rule's beginning while every day of a search asks for it.
+    """
+    left, day = rule.count or 0, start
+    for _ in range(_LONGEST_COUNT):
+        left -= _matches(rule, start, day)
+        if left <= 0:
+            return day
+        day += timedelta(days=1)
+    return date.max
 
 
 def _matches(rule: Rule, start: date, day: date) -> bool:

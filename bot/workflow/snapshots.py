@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from bot.domain.analysis import AnalysisRun
@@ -17,7 +17,7 @@ from bot.domain.availability import (
     index_freight,
 )
 from bot.domain.files import CommitId
-from bot.domain.freight import Freight, FreightName
+from bot.domain.freight import Freight, FreightName, FreightStatus
 from bot.domain.github import PullRequest, Repository, User
 from bot.domain.model import ProjectConfig, Stage, Step
 from bot.domain.planning import Gate, Snapshot, merge_method
@@ -50,15 +50,19 @@ class Gatherer:
     github: GitHub
     clock: Clock
     configuration: Configuration
+    indexes: dict[str, tuple[Sequence[tuple[Freight, FreightStatus]], FreightIndex]] = field(
+        default_factory=dict, repr=False
+    )
 
     async def gather(self, stage: Stage) -> Snapshot:
         """Everything about a Stage. Raises TransientError and TerminalError of the world."""
         project, name = stage.metadata.namespace, stage.metadata.name
         record = await self.store.get_stage(project, name)
-        promotion = await self.store.find_current_promotion(project, name)
         recent = await self.store.list_promotions(project, name)
+        # None is created while one is unfinished, so the unfinished one is among the newest.
+        promotion = next((p for p in recent if not p.state.ended), None)
         last = next((p for p in recent if p.state.ended), None)
-        runs = present_runs(await self.store.list_newest_runs(project), await self.store.list_stages(project))
+        runs = await self._runs(stage)
         found = await self._candidate(stage, record, promotion, recent)
         candidate, why, at = explain_verifications(stage, runs, found)
         seen = Snapshot(
@@ -267,11 +271,19 @@ class Gatherer:
         if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
             return None, _not_by_itself(name), None
         known = await self.store.list_freight(project)
-        index = index_freight(KnownFreight(freight, status) for freight, status in known)
+        index = self._index(project, known)
         unfinished = promotion.freight.name if promotion is not None else None
         ended = [(old.freight.name, old.state) for old in recent if old.state.ended]
         progress = progress_of(record, unfinished, ended)
         return choose_candidate(stage, config, progress, index, self.clock.now())
+
+    def _index(self, project: str, known: Sequence[tuple[Freight, FreightStatus]]) -> FreightIndex:
+        """The index of a project's Freight, made once for what the store gives as the same object."""
+        kept = self.indexes.get(project)
+        if kept is None or kept[0] is not known:
+            kept = (known, index_freight(KnownFreight(freight, status) for freight, status in known))
+            self.indexes[project] = kept
+        return kept[1]
 
 
 def progress_of(

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, and_, delete, func, insert, or_, selec
 from sqlalchemy.exc import IntegrityError
 
 from bot.adapters.store.database import Database, document, plain_text, take_turns, to_number, to_time
+from bot.adapters.store.freight_cache import FreightCache, stamp_freight
 from bot.adapters.store.tables import (
     applied,
     bundles,
@@ -47,6 +48,7 @@ class Records:
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
         self._vault = vault
+        self._freight = FreightCache()
 
     # -- Freight ---------------------------------------------------------------------------------------------------
 
@@ -69,14 +71,13 @@ class Records:
                     status=document(FreightStatus()),
                 )
             )
+            stamp_freight(connection, new.project)
             return added
 
         return await self._again(work)
 
     async def list_freight(self, project: str) -> Sequence[tuple[Freight, FreightStatus]]:
-        query = select(freight).where(freight.c.project == project).order_by(freight.c.discovered_at)
-        rows = await self._database.run(lambda c: c.execute(query).all())
-        return [(_read(Freight, row.document), _read(FreightStatus, row.status)) for row in rows]
+        return await self._database.run(lambda c: self._freight.read(c, project))
 
     async def get_freight(self, project: str, name_or_alias: str) -> tuple[Freight, FreightStatus] | None:
         exact = or_(freight.c.name == name_or_alias, freight.c.alias == name_or_alias)
@@ -99,6 +100,7 @@ class Records:
                 return False
             renamed = replace(_read(Freight, text), alias=alias)
             connection.execute(update(freight).where(where).values(alias=alias, document=document(renamed)))
+            stamp_freight(connection, project)
             return True
 
         try:
@@ -116,6 +118,7 @@ class Records:
             if text is not None:
                 changed = change(_read(FreightStatus, text))
                 connection.execute(update(freight).where(where).values(status=document(changed)))
+                stamp_freight(connection, project)
 
         await self._database.run(work)
 

@@ -87,6 +87,25 @@ async def test_different_freight_gets_different_aliases(store: DatabaseStore, tw
     assert len(aliases) == len(answers) == len(await store.list_freight("shop"))
 
 
+async def test_what_one_keeps_of_freight_is_never_older_than_what_another_wrote(
+    store: DatabaseStore, twin: DatabaseStore
+) -> None:
+    assert await store.list_freight("shop") == []
+    added = await twin.add_freight(freight("a" * 40))
+    assert added is not None
+    first = await store.list_freight("shop")
+    assert [known.name for known, _ in first] == [added.name]
+    assert await store.list_freight("shop") is first
+    await twin.add_freight(replace(freight("b" * 40), project="other"))
+    assert await store.list_freight("shop") is first
+    await twin.change_freight_status("shop", added.name, lambda status: enter_stage(status, "dev", AT))
+    ((_, status),) = await store.list_freight("shop")
+    assert set(status.currently_in) == {"dev"}
+    await twin.rename_freight("shop", added.name, "renamed")
+    ((known, status),) = await store.list_freight("shop")
+    assert (known.alias, set(status.currently_in)) == ("renamed", {"dev"})
+
+
 async def test_a_delivery_that_arrives_at_both_is_new_at_one(
     store: DatabaseStore, twin: DatabaseStore
 ) -> None:
