@@ -84,9 +84,8 @@ class Records:
         query = select(freight).where(freight.c.project == project, exact)
         rows = await self._database.run(lambda c: c.execute(query).all())
         if not rows and len(name_or_alias) >= _SHORTEST_PREFIX and name_or_alias.isalnum():
-            prefix = select(freight).where(
-                freight.c.project == project, freight.c.name.startswith(name_or_alias.lower())
-            )
+            begins = freight.c.name.startswith(name_or_alias.lower())
+            prefix = select(freight).where(freight.c.project == project, begins)
             rows = await self._database.run(lambda c: c.execute(prefix.limit(2)).all())
         if len(rows) != 1:
             return None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, and_, delete, func, or_, select
 
 from bot.adapters.store.database import Database, insert_unless, take_turns, to_number, to_time
+from bot.adapters.store.freight_cache import stamp_freight
 from bot.adapters.store.tables import (
     analysis_runs,
     applied,
@@ -172,7 +173,9 @@ def _forget_freight(connection: Connection, project: str, names: Sequence[Freigh
     locked = connection.scalars(select(freight.c.name).where(where).with_for_update()).all()
     needs = _needs(connection, project)
     gone = [name for name in locked if name not in needs]
-    return connection.execute(delete(freight).where(where, freight.c.name.in_(gone))).rowcount
+    removed = connection.execute(delete(freight).where(where, freight.c.name.in_(gone))).rowcount
+    stamp_freight(connection, project)
+    return removed
 
 
 def _needs(connection: Connection, project: str) -> FreightNeeds:

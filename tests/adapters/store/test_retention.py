@@ -47,7 +47,8 @@ async def left(store: DatabaseStore) -> set[int]:
 
 
 async def drain(store: DatabaseStore, horizon: Horizon) -> int:
-    """Forget Freight until nothing is left to forget."""
+    """Forget Freight until nothing is left to forget; what was listed before must not be listed again from memory."""
+    await store.list_freight("shop")
     total = 0
     while gone := await store.forget_freight(horizon):
         total += gone
