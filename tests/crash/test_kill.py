@@ -141,7 +141,8 @@ async def finish(road: Road) -> bool:
         there = tags == ["1.1.0"] and environment.get("LAMBDA_URL") == road.outputs().get("lambda_url")
         return there and await successes(road) >= 2
 
-    await road.until("the release in dev", arrived)
+    # Whatever nobody was told of is found by the sweep, a minute later.
+    await road.until("the release in dev", arrived, patience=120.0)
     await road.wait_until_quiet()
     return asked
 
