@@ -251,8 +251,15 @@ class PromotionStore(Protocol):
     async def list_unfinished_promotions(self) -> Sequence[Promotion]:
         """Of every Stage the Promotion that has not ended."""
 
-    async def save_promotion(self, promotion: Promotion, *, expected: Promotion) -> bool:
-        """Replace the row if it is still as expected."""
+    async def save_promotion(
+        self,
+        promotion: Promotion,
+        *,
+        expected: Promotion,
+        event: Event | None = None,
+        looks: Sequence[Look] = (),
+    ) -> bool:
+        """Replace the row if it is still as expected, and with it save what is told of it and the looks that follow."""
 
     async def save_preview(self, promotion: PromotionId, number: int, preview: Preview) -> None: ...
 

@@ -98,7 +98,12 @@ class Worker:
     async def _save(self, before: Promotion, after: Promotion) -> None:
         """Save the row over whatever a command changed meanwhile, and have the Stage looked at."""
         expected = before
-        while not await self.store.save_promotion(after, expected=expected):
+        while not await self.store.save_promotion(
+            after,
+            expected=expected,
+            event=self._told(after, after.state.value.lower(), after.reason),
+            looks=self._following(after),
+        ):
             newest = await self.store.get_promotion(before.id)
             if newest is None or newest.segment != before.segment:
                 return
@@ -110,21 +115,23 @@ class Worker:
                 pushers=tuple(dict.fromkeys((*after.pushers, *newest.pushers))),
             )
             expected = newest
-        await self._event(after, after.state.value.lower(), after.reason)
+
+    def _following(self, after: Promotion) -> list[Look]:
+        """What is looked at after a segment: a crash must not lose it, nor what people are told."""
+        project = after.project
         # At once even where the work waits: that look shows people what it waits for, and asks for the next one.
-        await self.store.request_looks([Look("stage", f"{after.project}/{after.stage}", "a segment ended")])
+        looks = [Look("stage", f"{project}/{after.stage}", "a segment ended")]
         if after.state.ended:
             # What is measured in the Stage waited for this.
-            look = Look("verification", f"{after.project}/{after.stage}", "a promotion ended")
-            await self.store.request_looks([look])
+            looks.append(Look("verification", f"{project}/{after.stage}", "a promotion ended"))
         if after.state is State.SUCCEEDED:
-            stages = self.configuration.stages_in_order(after.project)
-            await self.store.request_looks(
-                [
-                    Look("stage", f"{after.project}/{stage.metadata.name}", "Freight moved on")
-                    for stage in stages
-                ]
-            )
+            names = (stage.metadata.name for stage in self.configuration.stages_in_order(project))
+            looks += [
+                Look("stage", f"{project}/{name}", "Freight moved on")
+                for name in names
+                if name != after.stage
+            ]
+        return looks
 
     # -- preview -------------------------------------------------------------------------------------------------
 
@@ -346,11 +353,11 @@ class Worker:
         await self.store.drop_bundles(promotion.id)
         await self.publisher.delete_branch(promotion)
 
+    def _told(self, promotion: Promotion, kind: str, message: str) -> Event:
+        return Event(self.clock.now(), promotion.project, promotion.stage, promotion.id, kind, message)
+
     async def _event(self, promotion: Promotion, kind: str, message: str) -> None:
-        now = self.clock.now()
-        await self.store.add_event(
-            Event(now, promotion.project, promotion.stage, promotion.id, kind, message)
-        )
+        await self.store.add_event(self._told(promotion, kind, message))
 
 
 def _first_problem(preview: Preview) -> Problem | None:

@@ -176,8 +176,8 @@ class StageLooker:
                     await self.reporter.report(seen, promotion.reason)
             case Hold(merge=merge, reason=reason):
                 held = replace(promotion, state=State.HELD, merge_commit=merge, reason=reason)
-                if await self.store.save_promotion(held, expected=promotion):
-                    await self._event(held, "held", reason)
+                told = self._told(held, "held", reason)
+                await self.store.save_promotion(held, expected=promotion, event=told)
             case End():
                 await self._end(seen, promotion, action)
             case _:
@@ -186,8 +186,8 @@ class StageLooker:
     async def _begin(self, promotion: Promotion, work: str, changed: Promotion) -> None:
         """Mark a segment as in flight, then queue it; the next look repairs a crash between the two."""
         begun = replace(changed, running=work, segment=promotion.segment + 1)
-        if await self.store.save_promotion(begun, expected=promotion):
-            await self._event(begun, work, begun.reason)
+        told = self._told(begun, work, begun.reason)
+        if await self.store.save_promotion(begun, expected=promotion, event=told):
             await self._submit(begun)
 
     async def _ensure(self, promotion: Promotion) -> None:
@@ -240,18 +240,16 @@ class StageLooker:
         if action.superseded_by is None:
             await self.publisher.close(promotion)
         await self.store.drop_bundles(promotion.id)
-        if await self.store.save_promotion(ended, expected=promotion):
-            await self._event(ended, action.state.value.lower(), action.reason)
+        told = self._told(ended, action.state.value.lower(), action.reason)
+        await self.store.save_promotion(ended, expected=promotion, event=told)
 
     async def _wait(self, seen: Snapshot, action: Wait) -> None:
         await self.reporter.report(seen, action.reason)
         promotion = seen.promotion
         if promotion is not None and promotion.reason != action.reason:
-            saved = await self.store.save_promotion(
-                replace(promotion, reason=action.reason), expected=promotion
-            )
-            if saved:
-                await self._event(promotion, "waits", action.reason)
+            waiting = replace(promotion, reason=action.reason)
+            told = self._told(promotion, "waits", action.reason)
+            await self.store.save_promotion(waiting, expected=promotion, event=told)
         if action.until is not None:
             look = Look("stage", f"{seen.project}/{seen.stage.metadata.name}", "its time has come")
             await self.store.request_looks([look], at=action.until)
@@ -290,11 +288,12 @@ class StageLooker:
                 others.append(found[0])
         return (freight, *others)
 
-    async def _event(self, promotion: Promotion, kind: str, message: str) -> None:
+    def _told(self, promotion: Promotion, kind: str, message: str) -> Event:
         now = self.gatherer.clock.now()
-        await self.store.add_event(
-            Event(now, promotion.project, promotion.stage, promotion.id, kind, message)
-        )
+        return Event(now, promotion.project, promotion.stage, promotion.id, kind, message)
+
+    async def _event(self, promotion: Promotion, kind: str, message: str) -> None:
+        await self.store.add_event(self._told(promotion, kind, message))
 
 
 def _segment_id(promotion: Promotion) -> str:

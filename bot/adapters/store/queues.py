@@ -80,14 +80,12 @@ class Queues:
     # -- looks -----------------------------------------------------------------------------------------------------
 
     async def request_looks(self, wanted: Sequence[Look], *, at: datetime | None = None) -> None:
-        now = to_number(datetime.now(UTC))
-
         def work(connection: Connection) -> None:
+            if at is None:
+                request_now(connection, wanted)
+                return
             for look in _in_order(wanted):
-                if at is None:
-                    _request(connection, look, now)
-                else:
-                    _request_later(connection, look, to_number(at))
+                _request_later(connection, look, to_number(at))
 
         if wanted:
             await self._database.run(work)
@@ -245,6 +243,13 @@ def _delivery(row: RowMapping) -> Delivery:
 def _in_order(wanted: Sequence[Look]) -> list[Look]:
     """Looks in the order in which everybody changes their rows, so that no two transactions wait for each other."""
     return sorted(wanted, key=lambda look: (look.kind, look.key))
+
+
+def request_now(connection: Connection, wanted: Sequence[Look]) -> None:
+    """Ask for looks, as a part of the transaction that makes them necessary."""
+    now = to_number(datetime.now(UTC))
+    for look in _in_order(wanted):
+        _request(connection, look, now)
 
 
 def _request(connection: Connection, look: Look, now: float) -> None:

@@ -11,13 +11,13 @@ from typing import TypeVar
 from sqlalchemy import Connection, Table, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from bot.adapters.store.database import Database, document, plain_text, take_turns, to_number, to_time
+from bot.adapters.store.database import Database, document, take_turns, to_number, to_time
 from bot.adapters.store.freight_cache import FreightCache, stamp_freight
+from bot.adapters.store.queues import request_now
 from bot.adapters.store.tables import (
     applied,
     bundles,
     discoveries,
-    events,
     freight,
     merges,
     pipelines,
@@ -26,6 +26,7 @@ from bot.adapters.store.tables import (
     stages,
     steps,
 )
+from bot.adapters.store.timeline import insert_event
 from bot.domain.codec import decode
 from bot.domain.freight import Freight, FreightName, FreightStatus
 from bot.domain.identity import freight_alias
@@ -33,7 +34,7 @@ from bot.domain.promotion import Promotion, PromotionId, StepRun
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
-from bot.ports import AppliedState, Event, PromotionLine, StageRecord, Vault
+from bot.ports import AppliedState, Event, Look, PromotionLine, StageRecord, Vault
 
 T = TypeVar("T")
 
@@ -228,16 +229,29 @@ class Records:
         text = await self._database.run(lambda c: c.scalar(query))
         return _read(Promotion, text) if text is not None else None
 
-    async def save_promotion(self, promotion: Promotion, *, expected: Promotion) -> bool:
+    async def save_promotion(
+        self,
+        promotion: Promotion,
+        *,
+        expected: Promotion,
+        event: Event | None = None,
+        looks: Sequence[Look] = (),
+    ) -> bool:
         where = and_(promotions.c.id == promotion.id, promotions.c.document == document(expected))
+
+        def work(connection: Connection) -> bool:
+            changed = connection.execute(update(promotions).where(where).values(**_row(promotion))).rowcount
+            if changed == 1 and event is not None:
+                insert_event(connection, event)
+            if changed == 1:
+                request_now(connection, looks)
+            return changed == 1
+
         try:
-            changed = await self._database.run(
-                lambda c: c.execute(update(promotions).where(where).values(**_row(promotion))).rowcount
-            )
+            return await self._database.run(work)
         except IntegrityError:
             # It would be a second unfinished promotion of its Stage.
             return False
-        return changed == 1
 
     async def save_preview(self, promotion: PromotionId, number: int, preview: Preview) -> None:
         sealed = self._vault.seal(document(preview).encode(), f"preview/{promotion}/{number}")
@@ -262,35 +276,6 @@ class Records:
         query = select(steps.c.document).where(steps.c.promotion == promotion).order_by(steps.c.attempt)
         runs = [_read(StepRun, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
         return {run.alias: run for run in runs}
-
-    async def add_event(self, event: Event) -> None:
-        row = {
-            "at": to_number(event.at),
-            "project": event.project,
-            "stage": event.stage,
-            "promotion": event.promotion,
-            "kind": event.kind,
-            "message": plain_text(event.message),
-        }
-
-        def work(connection: Connection) -> None:
-            # Who reads the timeline asks for what is after the last number it has seen, so a lower one must not
-            # appear later.
-            take_turns(connection, "events")
-            connection.execute(insert(events).values(**row))
-
-        await self._database.run(work)
-
-    async def list_events(
-        self, *, project: str = "", promotion: str = "", after: int = 0, limit: int = 200
-    ) -> Sequence[Event]:
-        query = select(events).where(events.c.seq > after).order_by(events.c.seq.desc()).limit(limit)
-        if project:
-            query = query.where(events.c.project == project)
-        if promotion:
-            query = query.where(events.c.promotion == promotion)
-        rows = await self._database.run(lambda c: c.execute(query).all())
-        return [Event(to_time(r.at), r.project, r.stage, r.promotion, r.kind, r.message, r.seq) for r in rows]
 
     # -- plans -----------------------------------------------------------------------------------------------------
 

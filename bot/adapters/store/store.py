@@ -8,15 +8,17 @@ from bot.adapters.store.measures import Measures
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
 from bot.adapters.store.retention import Retention
+from bot.adapters.store.timeline import Timeline
 from bot.ports import Vault
 
 
-class DatabaseStore(Queues, Records, Analyses, Measures, Retention):
+class DatabaseStore(Queues, Records, Timeline, Analyses, Measures, Retention):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         Queues.__init__(self, database)
         Records.__init__(self, database, vault)
+        Timeline.__init__(self, database)
         Analyses.__init__(self, database)
         Measures.__init__(self, database)
         Retention.__init__(self, database)

@@ -10,7 +10,7 @@ from bot.adapters.store.store import DatabaseStore
 from bot.domain.freight import FreightStatus
 from bot.domain.github import PullNumber
 from bot.domain.promotion import PromotionId, State, StepRun, StepStatus, Target
-from bot.ports import Look, Post, StageRecord, Store
+from bot.ports import Event, Look, Post, StageRecord, Store
 from tests.adapters.store.rows import AT, SOON, delivery, freight, promotion
 
 
@@ -69,6 +69,21 @@ async def test_a_row_that_changed_meanwhile_is_not_overwritten(store: DatabaseSt
     assert await store.save_promotion(changed, expected=first)
     assert not await store.save_promotion(replace(first, reason="late"), expected=first)
     assert await store.get_promotion(first.id) == changed
+
+
+async def test_what_is_told_and_looked_at_comes_with_the_row_or_not_at_all(store: DatabaseStore) -> None:
+    first = promotion(1)
+    await store.create_promotion(first)
+    ended = replace(first, state=State.SUCCEEDED)
+    told = Event(AT, "shop", "dev", first.id, "succeeded", "every step is done")
+    looks = [Look("stage", "shop/prod", "Freight moved on"), Look("stage", "shop/dev", "it ended")]
+    stale = replace(first, reason="another")
+    assert not await store.save_promotion(ended, expected=stale, event=told, looks=looks)
+    assert not await store.list_events()
+    assert not await store.list_due_looks(SOON)
+    assert await store.save_promotion(ended, expected=first, event=told, looks=looks)
+    assert [event.message for event in await store.list_events()] == ["every step is done"]
+    assert sorted(due.key for due in await store.list_due_looks(SOON)) == ["shop/dev", "shop/prod"]
 
 
 async def test_a_promotion_is_found_by_its_pull_request_however_the_address_is_written(
