@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from bot import __version__
 
 if TYPE_CHECKING:
-    from bot.settings import SetupSettings
+    from bot.settings import Settings, SetupSettings
 
 _KEPT = (
     "PATH",
@@ -171,43 +171,33 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _preview(given: argparse.Namespace) -> int:
-    import asyncio
-
     from bot.app import preview_stage
-    from bot.ports import TerminalError, TransientError
-    from bot.settings import Settings, SettingsError
 
-    environ = dict(os.environ)
-    try:
-        settings = Settings.from_env(environ)
-        reduce_environment()
-        print(asyncio.run(preview_stage(settings, given.stage, given.freight)))
-    except SettingsError as error:
-        print(f"lockstep preview: the environment is not complete:\n{error}", file=sys.stderr)
-        return 2
-    except (TerminalError, TransientError) as error:
-        print(f"lockstep preview: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return _show("preview", lambda settings: preview_stage(settings, given.stage, given.freight))
 
 
 def _receivers(_given: argparse.Namespace) -> int:
+    from bot.app import show_receivers
+
+    return _show("receivers", show_receivers)
+
+
+def _show(command: str, ask: Callable[[Settings], Coroutine[object, object, str]]) -> int:
+    """Print an answer that needs the bot's settings, or why there is none."""
     import asyncio
 
-    from bot.app import show_receivers
     from bot.ports import TerminalError, TransientError
     from bot.settings import Settings, SettingsError
 
-    environ = dict(os.environ)
     try:
-        settings = Settings.from_env(environ)
+        settings = Settings.from_env(dict(os.environ))
         reduce_environment()
-        print(asyncio.run(show_receivers(settings)))
+        print(asyncio.run(ask(settings)))
     except SettingsError as error:
-        print(f"lockstep receivers: the environment is not complete:\n{error}", file=sys.stderr)
+        print(f"lockstep {command}: the environment is not complete:\n{error}", file=sys.stderr)
         return 2
     except (TerminalError, TransientError) as error:
-        print(f"lockstep receivers: {error}", file=sys.stderr)
+        print(f"lockstep {command}: {error}", file=sys.stderr)
         return 1
     return 0
 

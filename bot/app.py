@@ -205,11 +205,33 @@ def join(
         evaluator=evaluators.of,
         arrival=Arrival(store, ports.clock, verifier),
     )
+    return _join_looks(
+        settings, ports, store, identity, _Joined(looker, reporter, worker, verifier, author[1])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """The parts that carry Promotions; `email` is the address that the bot commits with."""
+
+    looker: StageLooker
+    reporter: Reporter
+    worker: Worker
+    verifier: Verifier
+    email: str
+
+
+def _join_looks(
+    settings: Settings, ports: Ports, store: DatabaseStore, identity: AppIdentity, joined: _Joined
+) -> Looks:
+    """What looks at Warehouses, Stages and requests, over the parts that carry Promotions."""
+    github, looker, gatherer = ports.github, joined.looker, joined.looker.gatherer
+    configuration = gatherer.configuration
     source = parse_source(settings.config)
-    repository = source[0] if isinstance(source, tuple) else None
-    discoverer = Discoverer(make_finders(ports, author[1]), store, ports.clock, settings.settle)
-    by_hand = FreightByHand(discoverer, Rights(gatherer), store)
+    own = source if isinstance(source, tuple) else None
+    discoverer = Discoverer(make_finders(ports, joined.email), store, ports.clock, settings.settle)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
+    keep = (settings.keep_days, settings.keep_promotions, settings.keep_freight)
     return Looks(
         store=store,
         github=github,
@@ -221,21 +243,21 @@ def join(
             store,
             github,
             looker,
-            reporter,
-            verifier,
-            by_hand,
+            joined.reporter,
+            joined.verifier,
+            FreightByHand(discoverer, Rights(gatherer), store),
             lambda: identity,
             partial(examine, settings, configuration.load, configuration.source),
         ),
-        worker=worker,
-        reporter=reporter,
-        intake=Intake(store, github, lambda: identity, lambda: configuration.pipeline, repository, received),
-        outbox=Outbox(store, github, ports.clock),
-        bystanders=Bystanders(gatherer, source if isinstance(source, tuple) else None),
-        verifier=verifier,
-        retention=Retention(
-            store, ports.clock, settings.keep_days, settings.keep_promotions, settings.keep_freight
+        worker=joined.worker,
+        reporter=joined.reporter,
+        intake=Intake(
+            store, github, lambda: identity, lambda: configuration.pipeline, own[0] if own else None, received
         ),
+        outbox=Outbox(store, github, ports.clock),
+        bystanders=Bystanders(gatherer, own),
+        verifier=joined.verifier,
+        retention=Retention(store, ports.clock, *keep),
     )
 
 

@@ -7,6 +7,7 @@ The rules by which marks travel are those of the review gate (unknown values, pr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -148,3 +149,18 @@ def show(value: Value) -> Json:
             return {key: show(item) for key, item in value.items()}
         case _:
             return value
+
+
+def json_texts(value: Json) -> Iterator[str]:
+    """Every text in a plain value, keys of objects apart."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from json_texts(item)
+        case dict():
+            for item in value.values():
+                yield from json_texts(item)
+        case _:
+            return

@@ -17,6 +17,7 @@ from bot.steps.anticipation import is_behind_cut
 from bot.steps.argocd_apps import AppConfig, find_apps, parse_apps
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.gates import ask_later
 from bot.steps.options import Options
 
 KIND = StepKind("argocd-wait", StepClass.WAIT, timeout=300.0)
@@ -72,9 +73,7 @@ class ArgoCDWait:
             name: Unknown(f"known after step: {context.alias}.{name}") for name in ("apps", "healthStatus")
         }
         if is_behind_cut(context):
-            return StepResult(
-                None, later, record=GateRecord(subject, open=False, reason="asked after the merge")
-            )
+            return ask_later(subject, later)
         look = await self._look(targets, context)
         reason = look.broken or "; ".join(look.waits)
         if reason:

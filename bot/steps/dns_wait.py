@@ -16,6 +16,7 @@ from bot.ports import Dns
 from bot.steps.anticipation import is_behind_cut
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult
+from bot.steps.gates import ask_later
 from bot.steps.marks import show_scalar
 from bot.steps.options import Options, plain_text
 
@@ -62,8 +63,7 @@ class DnsWait:
         subject = _subject(wanted)
         unknown: Value = Unknown(f"known after step: {context.alias}.addresses")
         if is_behind_cut(context) or not wanted.is_known:
-            gate = GateRecord(subject, open=False, reason="asked after the merge")
-            return StepResult(None, {"addresses": unknown}, record=gate)
+            return ask_later(subject, {"addresses": unknown})
         found, reason = await self._ask(wanted)
         if reason:
             gate = GateRecord(subject, open=False, reason=reason)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.domain.github import IssueNumber
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepClass, StepKind
+from bot.domain.review import StepClass, StepKind
 from bot.domain.values import Value, is_tainted
 from bot.expressions.operands import Operand
 from bot.ports import GitHub, Issues
 from bot.steps.anticipation import is_behind_cut
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.gates import ask_later, show_look
 from bot.steps.github_issues import describe_issue, read_id
 from bot.steps.marks import show_scalar
 from bot.steps.options import Options
@@ -63,13 +64,8 @@ class GhWaitForIssueState:
         find_repository(self.github, KIND.name, wanted.url)
         subject = f"issue {wanted.url} #{show_scalar(wanted.number)}"
         if is_behind_cut(context) or is_tainted(wanted.number):
-            return StepResult(None, record=GateRecord(subject, open=False, reason="asked after the merge"))
-        answer = await self._look(wanted, context)
-        if answer.status is StepStatus.RUNNING:
-            gate = GateRecord(subject, open=False, reason=answer.message)
-            return StepResult(None, message=answer.message, record=gate)
-        is_open = answer.status is StepStatus.SUCCEEDED
-        return replace(answer, record=GateRecord(subject, is_open, answer.message))
+            return ask_later(subject)
+        return show_look(subject, await self._look(wanted, context))
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Look, and look again later."""

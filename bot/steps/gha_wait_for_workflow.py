@@ -5,16 +5,17 @@ Without `expectedConclusion` any end will do, as in Kargo.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.domain.github import RunId
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepClass, StepKind
+from bot.domain.review import StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import GitHub, Workflows
 from bot.steps.anticipation import is_behind_cut
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.gates import ask_later, show_look
 from bot.steps.github_issues import read_id
 from bot.steps.marks import show_scalar
 from bot.steps.options import Options
@@ -63,14 +64,8 @@ class GhaWaitForWorkflow:
         subject = f"run {show_scalar(wanted.run)} of {wanted.url}"
         later: dict[str, Value] = {"conclusion": Unknown(f"known after step: {context.alias}.conclusion")}
         if is_behind_cut(context) or is_tainted(wanted.run):
-            gate = GateRecord(subject, open=False, reason="asked after the merge")
-            return StepResult(None, later, record=gate)
-        answer = await self._look(wanted, context)
-        if answer.status is StepStatus.RUNNING:
-            gate = GateRecord(subject, open=False, reason=answer.message)
-            return StepResult(None, later, message=answer.message, record=gate)
-        is_open = answer.status is StepStatus.SUCCEEDED
-        return replace(answer, record=GateRecord(subject, is_open, answer.message))
+            return ask_later(subject, later)
+        return show_look(subject, await self._look(wanted, context), later)
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Look, and look again later."""

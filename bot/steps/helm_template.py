@@ -15,11 +15,11 @@ from bot.ports import TerminalError
 from bot.ports.rendering import ChartRun, Renderer, RenderFailed
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult
-from bot.steps.manifests import flat_name, name_files, split_manifests
+from bot.steps.manifests import flat_name
 from bot.steps.marks import file_value
 from bot.steps.options import Options
 from bot.steps.parsing import parse_yaml
-from bot.steps.rendering import Source, as_one, collect, fulfil_run, is_file, preview_run
+from bot.steps.rendering import Source, collect, fulfil_run, is_file, lay_out, preview_run
 from bot.steps.worktree import clean_path
 
 KIND = StepKind("helm-template", StepClass.EDIT)
@@ -124,13 +124,7 @@ class HelmTemplate:
                 api_versions=wanted.api_versions,
             )
         )
-        if isinstance(outcome, RenderFailed):
-            return outcome
-        if split:
-            return outcome.files
-        if is_file(wanted.out_path):
-            return as_one(outcome)
-        return name_files(split_manifests(outcome.text, KIND.name), flat_name, KIND.name)
+        return lay_out(outcome, KIND.name, wanted.out_path, None if split else flat_name)
 
 
 async def _source(wanted: Config, context: StepContext) -> Source:

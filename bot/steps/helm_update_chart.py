@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.domain.digest import DIGEST_LENGTH, canonical
+from bot.domain.digest import canonical
 from bot.domain.files import File
-from bot.domain.promotion import StepStatus, Stop
+from bot.domain.promotion import StepStatus
 from bot.domain.review import FrozenRecord, StepClass, StepKind
 from bot.domain.values import Json, Value, is_tainted
 from bot.editors.errors import EditError
@@ -24,6 +24,7 @@ from bot.ports import TerminalError, Vault
 from bot.ports.rendering import DependencyRun, Renderer, RenderFailed
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.frozen import stop_for_another
 from bot.steps.helm_template import collect_chart
 from bot.steps.marks import file_value
 from bot.steps.options import Options
@@ -102,7 +103,7 @@ class HelmUpdateChart:
             return failed(context.alias, f"{KIND.name}: {outcome.message}", log=outcome.log)
         made = {path: _settle(path, data, before.get(path), context) for path, data in outcome.files.items()}
         record = self._record(wanted, made)
-        stop = _compare(record, context)
+        stop = stop_for_another(record, context, "are others than were approved")
         if stop is not None:
             return StepResult(StepStatus.RUNNING, message=stop.reason, stop=stop)
         await self._write(wanted, made, files, context)
@@ -200,13 +201,3 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, s
 def _message(path: str, changes: Mapping[str, str]) -> str:
     lines = [f"- {name}: {change}" for name, change in sorted(changes.items())]
     return "\n".join([f"Updated chart dependencies for {path}", "", *lines])
-
-
-def _compare(record: FrozenRecord, context: StepContext) -> Stop | None:
-    approved = context.approved.record if context.approved is not None else None
-    digest = record.fingerprint[:DIGEST_LENGTH]
-    if not isinstance(approved, FrozenRecord) or approved.fingerprint == record.fingerprint:
-        return None
-    if digest in context.promotion.accepted:
-        return None
-    return Stop(f"{record.question} are others than were approved", digest)

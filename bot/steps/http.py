@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 from bot.domain.digest import canonical
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, GateRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord, FrozenRecord, StepClass, StepKind
 from bot.domain.values import Value, show
 from bot.ports import Http, HttpResponse, TransientError, Vault
 from bot.steps.anticipation import is_behind_cut
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.gates import ask_later, show_look
 from bot.steps.marks import show_scalar
 from bot.steps.options import Options
 from bot.steps.queries import evaluate, holds, read_outputs, unknown_outputs
@@ -84,14 +85,11 @@ class HttpStep:
             record = EffectRecord(request.title, show_scalar(request.url), request.describe())
             return StepResult(None, later, record=record)
         if is_behind_cut(context) or not request.is_known:
-            gate = GateRecord(request.title, open=False, reason="asked after the merge")
-            return StepResult(None, later, record=gate if wanted.step_class is StepClass.WAIT else None)
+            is_wait = wanted.step_class is StepClass.WAIT
+            return ask_later(request.title, later) if is_wait else StepResult(None, later)
         answer = await self._send(wanted, context)
         if wanted.step_class is StepClass.WAIT and answer.status is not StepStatus.FAILED:
-            if answer.status is StepStatus.RUNNING:
-                gate = GateRecord(request.title, open=False, reason=answer.message)
-                return StepResult(None, later, message=answer.message, record=gate)
-            return replace(answer, record=GateRecord(request.title, open=True))
+            return show_look(request.title, answer, later)
         shown: Value = dict(answer.output)
         fingerprint = self.vault.digest(canonical(show(shown)))
         return replace(answer, record=FrozenRecord(request.title, fingerprint))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.digest import DIGEST_LENGTH
-from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import FrozenRecord, StepClass, StepKind
-from bot.domain.values import Unknown
 from bot.ports import Http, Vault
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.downloads import hold_place, keep, refuse_existing
 from bot.steps.marks import show_scalar
 from bot.steps.options import Options
 from bot.steps.queries import evaluate
@@ -57,9 +55,7 @@ class HttpDownload:
         """Fetch, and remember a fingerprint; with an unknown address the whole file is unknown."""
         wanted = parse(config)
         if not wanted.request.is_known:
-            mark = Unknown(f"known after step: {context.alias}")
-            await context.tree.write(wanted.out_path, context.tree.sentinels.write(mark).encode())
-            return StepResult()
+            return await hold_place(wanted.out_path, context)
         return await self._fetch(wanted, context)
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
@@ -67,11 +63,9 @@ class HttpDownload:
         return await self._fetch(parse(config), context)
 
     async def _fetch(self, wanted: Config, context: StepContext) -> StepResult:
-        if not wanted.overwrite and await context.tree.find_file(wanted.out_path) is not None:
-            return failed(
-                context.alias,
-                f"http-download: {wanted.out_path!r} exists already; set allowOverwrite: true to replace it",
-            )
+        refused = None if wanted.overwrite else await refuse_existing(KIND.name, wanted.out_path, context)
+        if refused is not None:
+            return refused
         response = await self.http.send(wanted.request.build())
         if not 200 <= response.status < 300:
             said = describe_response(response, wanted.request)
@@ -80,19 +74,6 @@ class HttpDownload:
                 said = show_scalar(evaluate(wanted.error, names, "http-download: errorExpression"))
             return failed(context.alias, f"http-download: {wanted.request.title} answered {said}")
         record = FrozenRecord(wanted.request.title, self.vault.digest(response.body))
-        stop = _compare(record, context)
-        if stop is not None:
-            return StepResult(StepStatus.RUNNING, message=stop.reason, stop=stop)
-        context.tree.touch(wanted.out_path)
-        await context.tree.write(wanted.out_path, response.body)
-        return StepResult(record=record)
-
-
-def _compare(record: FrozenRecord, context: StepContext) -> Stop | None:
-    approved = context.approved.record if context.approved is not None else None
-    digest = record.fingerprint[:DIGEST_LENGTH]
-    if not isinstance(approved, FrozenRecord) or approved.fingerprint == record.fingerprint:
-        return None
-    if digest in context.promotion.accepted:
-        return None
-    return Stop(f"{record.question} gives other content than was approved", digest)
+        return await keep(
+            response.body, wanted.out_path, record, context, "gives other content than was approved"
+        )

@@ -7,22 +7,22 @@ tree counts, so that nothing else is touched by the step.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from bot.domain.files import File
 from bot.domain.review import StepClass, StepKind
-from bot.domain.values import Json
+from bot.domain.values import Json, json_texts
 from bot.editors.errors import EditError
 from bot.ports import TerminalError
 from bot.ports.rendering import KustomizeRun, Renderer, RenderFailed
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult
-from bot.steps.manifests import name_files, resource_name, split_manifests
+from bot.steps.manifests import resource_name
 from bot.steps.options import Options
 from bot.steps.parsing import parse_yaml
-from bot.steps.rendering import Source, as_one, collect, fulfil_run, is_file, lies_above, preview_run
+from bot.steps.rendering import Source, collect, fulfil_run, is_file, lay_out, lies_above, preview_run
 from bot.steps.worktree import clean_path, join
 
 KIND = StepKind("kustomize-build", StepClass.EDIT)
@@ -93,13 +93,7 @@ class KustomizeBuild:
                 api_versions=wanted.api_versions,
             )
         )
-        if isinstance(outcome, RenderFailed):
-            return outcome
-        if split:
-            return outcome.files
-        if is_file(wanted.out_path):
-            return as_one(outcome)
-        return name_files(split_manifests(outcome.text, KIND.name), resource_name, KIND.name)
+        return lay_out(outcome, KIND.name, wanted.out_path, None if split else resource_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +115,7 @@ async def _find_reach(directory: str, context: StepContext) -> _Reach:
         for path in [path for path in files if posixpath.basename(path) in KUSTOMIZATIONS]:
             document = _read(path, files[path])
             charts = charts or (isinstance(document, dict) and any(name in document for name in _CHARTS))
-            for text in _texts(document):
+            for text in json_texts(document):
                 target = _path_of(text, posixpath.dirname(path), path)
                 new = target and target not in seen and not lies_above(target, directory)
                 if target and new and context.tree.exists(target):
@@ -137,20 +131,6 @@ def _read(path: str, file: File) -> Json:
         return parse_yaml(file.data.decode("utf-8"))
     except (EditError, UnicodeDecodeError) as error:
         raise TerminalError(f"kustomize-build: {path} cannot be read: {error}") from error
-
-
-def _texts(value: Json) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from _texts(item)
-        case dict():
-            for item in value.values():
-                yield from _texts(item)
-        case _:
-            return
 
 
 def _path_of(text: str, folder: str, path: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.digest import DIGEST_LENGTH
-from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import FrozenRecord, StepClass, StepKind
-from bot.domain.values import Unknown, Value, is_tainted
+from bot.domain.values import Value, is_tainted
 from bot.ports import Vault
 from bot.ports.artifacts import ArtifactsOfProjects
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.downloads import hold_place, keep, refuse_existing
 from bot.steps.options import Options, known_text
 from bot.steps.worktree import clean_path
 
@@ -57,9 +56,7 @@ class OciDownload:
         """Fetch, and remember a fingerprint; with an unknown reference the whole file is unknown."""
         wanted = parse(config)
         if is_tainted(wanted.reference):
-            mark = Unknown(f"known after step: {context.alias}")
-            await context.tree.write(wanted.out_path, context.tree.sentinels.write(mark).encode())
-            return StepResult()
+            return await hold_place(wanted.out_path, context)
         return await self._fetch(wanted, context)
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
@@ -67,11 +64,9 @@ class OciDownload:
         return await self._fetch(parse(config), context)
 
     async def _fetch(self, wanted: Config, context: StepContext) -> StepResult:
-        if not wanted.overwrite and await context.tree.find_file(wanted.out_path) is not None:
-            return failed(
-                context.alias,
-                f"oci-download: {wanted.out_path!r} exists already; set allowOverwrite: true to replace it",
-            )
+        refused = None if wanted.overwrite else await refuse_existing(KIND.name, wanted.out_path, context)
+        if refused is not None:
+            return refused
         reference = known_text(wanted.reference, "oci-download: imageRef")
         artifacts = await self.artifacts.of(context.promotion.project)
         layer = await artifacts.download(reference, media_type=wanted.media_type, insecure=wanted.insecure)
@@ -79,19 +74,6 @@ class OciDownload:
             of_type = f" of the type {wanted.media_type}" if wanted.media_type else ""
             return failed(context.alias, f"oci-download: {reference} has no layer{of_type}")
         record = FrozenRecord(f"{reference} {wanted.media_type}".strip(), self.vault.digest(layer.data))
-        stop = _compare(record, context)
-        if stop is not None:
-            return StepResult(StepStatus.RUNNING, message=stop.reason, stop=stop)
-        context.tree.touch(wanted.out_path)
-        await context.tree.write(wanted.out_path, layer.data)
-        return StepResult(record=record)
-
-
-def _compare(record: FrozenRecord, context: StepContext) -> Stop | None:
-    approved = context.approved.record if context.approved is not None else None
-    digest = record.fingerprint[:DIGEST_LENGTH]
-    if not isinstance(approved, FrozenRecord) or approved.fingerprint == record.fingerprint:
-        return None
-    if digest in context.promotion.accepted:
-        return None
-    return Stop(f"{record.question} holds other content than was approved", digest)
+        return await keep(
+            layer.data, wanted.out_path, record, context, "holds other content than was approved"
+        )

@@ -17,6 +17,7 @@ from bot.domain.files import File, Mode
 from bot.domain.values import Unknown
 from bot.ports.rendering import Rendered, RenderFailed
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.manifests import Manifest, name_files, split_manifests
 from bot.steps.worktree import Sentinels, inside_path, join
 
 _WORD = re.compile(r"[^\s\"']+|\s+|[\"']")
@@ -165,6 +166,14 @@ def lies_above(path: str, other: str) -> bool:
     return inside_path(path, other) is not None
 
 
-def as_one(rendered: Rendered) -> Mapping[str, bytes]:
-    """A text as the file at `outPath` itself; it ends in exactly one line break."""
-    return {"": f"{rendered.text.strip()}\n".encode()}
+def lay_out(
+    outcome: Rendered | RenderFailed, step: str, out_path: str, naming: Callable[[Manifest], str] | None
+) -> Mapping[str, bytes] | RenderFailed:
+    """The files of an outcome: those that the program made (`naming` None), one at `outPath`, or one a manifest."""
+    if isinstance(outcome, RenderFailed):
+        return outcome
+    if naming is None:
+        return outcome.files
+    if is_file(out_path):
+        return {"": f"{outcome.text.strip()}\n".encode()}
+    return name_files(split_manifests(outcome.text, step), naming, step)

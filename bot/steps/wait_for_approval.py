@@ -18,6 +18,7 @@ from bot.ports import GitHub
 from bot.steps.anticipation import is_behind_cut
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.gates import ask_later, was_left_for_later
 from bot.steps.options import Options
 
 KIND = StepKind("wait-for-approval", StepClass.WAIT)
@@ -89,9 +90,7 @@ class WaitForApproval:
         subject = f"approval by {_names(wanted)}"
         later: dict[str, Value] = {"responses": Unknown(f"known after step: {context.alias}.responses")}
         if is_behind_cut(context):
-            return StepResult(
-                None, later, record=GateRecord(subject, open=False, reason="asked after the merge")
-            )
+            return ask_later(subject, later)
         poll = await self._poll(wanted, context)
         reason = poll.objection or poll.missing
         record = GateRecord(subject, open=not reason, reason=reason)
@@ -105,7 +104,7 @@ class WaitForApproval:
             if action == "reject":
                 return failed(context.alias, f"wait-for-approval: {context.answer.get('user')} rejected it")
             return StepResult(output={"responses": [dict(context.answer)]})
-        if not _was_behind_cut(context):
+        if not was_left_for_later(context.approved):
             poll = await self._poll(wanted, context)
             if poll.objection:
                 return failed(context.alias, f"wait-for-approval: {poll.objection}")
@@ -152,12 +151,6 @@ class WaitForApproval:
                 if await self.github.is_team_member(organisation or repository.owner, team, user.login):
                     found.append(approver)
         return found or None
-
-
-def _was_behind_cut(context: StepContext) -> bool:
-    """Whether the approved preview left the question for after the merge."""
-    record = context.approved.record if context.approved is not None else None
-    return isinstance(record, GateRecord) and record.reason == "asked after the merge"
 
 
 def _latest(reviews: Iterable[Review]) -> list[Review]:

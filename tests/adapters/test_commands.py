@@ -150,8 +150,8 @@ async def test_a_cancelled_run_ends_its_program_and_leaves_nothing(tmp_path: Pat
     make_program(tmp_path / "programs", "tool", "echo $$ > started; exec sleep 600")
     commands = AllowedCommands(tmp_path / "runs", AllowList((tmp_path / "programs",)))
     task = asyncio.create_task(commands.run(CommandRun("tool", (), TREE, 600.0)))
-    await until(lambda: any(path.read_text() for path in tmp_path.glob("runs/*/work/started")))
-    pid = int(next(tmp_path.glob("runs/*/work/started")).read_text())
+    await until(lambda: any(path.read_text() for path in tmp_path.rglob("started")))
+    pid = int(next(tmp_path.rglob("started")).read_text())
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +31,7 @@ from bot.domain.github import CheckId, CommentId, PullNumber, Repository, User
 from bot.payloads import SENDERS, Delivery, PayloadProblem
 from bot.payloads.github import PARSERS
 from bot.payloads.reading import parse_time, read_json
+from tests.payloads.damage import JSON, replace_one
 
 FOLDER = Path(__file__).parent
 APP = AppIdentity(app_id=77, user_id=4242)
@@ -238,27 +238,11 @@ def test_an_author_who_is_gone_is_nobody() -> None:
     assert not event.by_app
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @given(name=st.sampled_from(sorted(EXPECTED)), seed=st.integers(0, 2**32), value=JSON)
 def test_one_value_replaced_anywhere_gives_an_event_or_a_problem(name: str, seed: int, value: object) -> None:
     document: Any = json.loads((FOLDER / f"{name}.json").read_text())
-    chooser, place = random.Random(seed), document
-    while True:
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-        if not keys:
-            return
-        key = chooser.choice(keys)
-        if isinstance(place[key], (dict, list)) and chooser.random() < 0.7:
-            place = place[key]
-            continue
-        place[key] = value
-        break
+    if not replace_one(document, seed, value):
+        return
     # Any other exception fails the test.
     with suppress(PayloadProblem):
         parse(name, json.dumps(document).encode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from bot.payloads import PayloadProblem
 from bot.payloads.generic import write_envelope
 from bot.payloads.reading import UnsupportedEventError
 from bot.payloads.receivers import RECEIVERS, read_notices
+from tests.payloads.damage import JSON, replace_one
 
 FOLDER = Path(__file__).parent / "receivers"
 DIGEST = f"sha256:{'ab' * 32}"
@@ -255,27 +255,11 @@ def test_a_generic_body_of_any_depth_is_read_or_a_problem(depth: int) -> None:
         assert read_notices("generic", "", body, CONFIGS["generic"])
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @given(name=st.sampled_from(sorted(EXPECTED)), seed=st.integers(0, 2**32), value=JSON)
 def test_one_value_replaced_anywhere_gives_notices_or_a_problem(name: str, seed: int, value: object) -> None:
     document: Any = json.loads((FOLDER / f"{name}.json").read_text())
-    chooser, place = random.Random(seed), document
-    while True:
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-        if not keys:
-            return
-        key = chooser.choice(keys)
-        if isinstance(place[key], (dict, list)) and chooser.random() < 0.7:
-            place = place[key]
-            continue
-        place[key] = value
-        break
+    if not replace_one(document, seed, value):
+        return
     # Any other exception fails the test.
     with suppress(PayloadProblem):
         read(name, json.dumps(document).encode())

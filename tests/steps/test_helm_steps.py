@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.git import GitMirror
 from bot.adapters.rendering import CommandRenderer
 from bot.domain.promotion import StepStatus
 from bot.domain.review import FrozenRecord
@@ -17,6 +16,7 @@ from bot.steps.helm_template import HelmTemplate
 from bot.steps.helm_update_chart import HelmUpdateChart
 from tests.adapters.rendering_bed import make_renderer
 from tests.steps.bench import Bench
+from tests.steps.rendered import plain_bench, write
 
 URL = Unknown("known after apply: url")
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ release }}\n"
@@ -26,24 +26,14 @@ DEPLOYMENT = (
 )
 
 
-async def no_token(url: str) -> str | None:
-    return None
-
-
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """A bench whose files lie in no checkout."""
-    return Bench(GitMirror(tmp_path / "mirrors", no_token))
+    return plain_bench(tmp_path)
 
 
 @pytest.fixture
 def renderer(tmp_path: Path) -> CommandRenderer:
     return make_renderer(tmp_path / "rendering")
-
-
-async def write(bench: Bench, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        await bench.tree.write(path, text.encode())
 
 
 async def chart(bench: Bench, **templates: str) -> None:

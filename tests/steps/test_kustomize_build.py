@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.git import GitMirror
 from bot.adapters.rendering import CommandRenderer
 from bot.domain.promotion import StepStatus
 from bot.domain.values import Text, Unknown, Value
@@ -15,28 +14,9 @@ from bot.steps.contract import Config
 from bot.steps.kustomize_build import KustomizeBuild
 from tests.adapters.rendering_bed import make_renderer
 from tests.steps.bench import Bench
+from tests.steps.rendered import plain_bench, write
 
 URL = Unknown("known after apply: url")
-
-
-async def no_token(url: str) -> str | None:
-    return None
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    """A bench whose files lie in no checkout."""
-    return Bench(GitMirror(tmp_path / "mirrors", no_token))
-
-
-@pytest.fixture
-def renderer(tmp_path: Path) -> CommandRenderer:
-    return make_renderer(tmp_path / "rendering")
-
-
-async def write(bench: Bench, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        await bench.tree.write(path, text.encode())
 
 
 BASE = {
@@ -53,6 +33,16 @@ BASE = {
     "src/unrelated/x.yaml": "a: b\n",
 }
 BUILD: Config = {"path": "src/dev", "outPath": "out"}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return plain_bench(tmp_path)
+
+
+@pytest.fixture
+def renderer(tmp_path: Path) -> CommandRenderer:
+    return make_renderer(tmp_path / "rendering")
 
 
 async def test_a_kustomization_is_built_into_a_file_from_what_it_names(

@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.adapters.masks import MaskError, Masks
 from bot.domain.terraform import Output, Outputs, Plan, ResourceChange
-from bot.domain.values import Json, Sensitive, Value
+from bot.domain.values import Json, Sensitive, Value, json_texts
 from bot.ports import TerraformRun
 
 _ATTRIBUTE = re.compile(r"[\w-]+\.[\w*-]+(\.[\w*-]+)+")
@@ -46,27 +46,13 @@ def _marked(plan: Plan) -> Iterator[tuple[str, str]]:
 def _secrets(value: Value) -> Iterator[tuple[str, str]]:
     match value:
         case Sensitive(name=name, value=inner):
-            yield from ((name, text) for text in _texts(inner))
+            yield from ((name, text) for text in json_texts(inner))
         case list():
             for item in value:
                 yield from _secrets(item)
         case dict():
             for item in value.values():
                 yield from _secrets(item)
-        case _:
-            return
-
-
-def _texts(value: Json) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from _texts(item)
-        case dict():
-            for item in value.values():
-                yield from _texts(item)
         case _:
             return
 
@@ -143,7 +129,7 @@ def mark_outputs(found: Mapping[str, Any], masks: Masks | None) -> Outputs:
     values: dict[str, Output] = {}
     for name, fields in sorted(found.items()):
         value = fields.get("value")
-        hidden = masks is None or any(masks.find(text) for text in _texts(value))
+        hidden = masks is None or any(masks.find(text) for text in json_texts(value))
         values[name] = Output(
             value, sensitive=bool(fields.get("sensitive")) or hidden, type=fields.get("type")
         )
