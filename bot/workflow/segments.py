@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 
 _IN_SEGMENT = 30.0
 """Seconds that a segment stays with a step that is not done; longer waits end it."""
+_UNTOLD = 3.0
+"""Seconds of such a wait of which nothing is said, since most are over by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,14 +272,30 @@ class Worker:
         return await self._concluded(promotion, stage, preview, outcome)
 
     async def _walk(self, task: Task) -> Finished | Waiting | Stopped:
-        """Walk, and stay with a step that will be done soon."""
-        left = _IN_SEGMENT
+        """Walk, and stay with a step that will be done soon; people are told what takes longer than a moment."""
+        left, told = _IN_SEGMENT, ""
         while True:
             outcome = await self.fulfiller.fulfil(task, await self.evaluator(task.promotion))
             if not isinstance(outcome, Waiting) or outcome.retry_after > left:
                 return outcome
+            if outcome.reason != told and left <= _IN_SEGMENT - _UNTOLD:
+                told = outcome.reason
+                await self._tell_wait(task.promotion.id, told)
             left -= max(outcome.retry_after, 0.2)
             await asyncio.sleep(max(outcome.retry_after, 0.2))
+
+    async def _tell_wait(self, promotion_id: PromotionId, reason: str) -> None:
+        """Say on the row what the walk waits for; where the row changes at that moment, the segment's end says it."""
+        newest = await self.store.get_promotion(promotion_id)
+        if newest is None or newest.reason == reason:
+            return
+        look = Look("stage", f"{newest.project}/{newest.stage}", "a step waits")
+        await self.store.save_promotion(
+            replace(newest, reason=reason),
+            expected=newest,
+            event=self._told(newest, "waits", reason),
+            looks=[look],
+        )
 
     async def _check_merge(
         self, promotion: Promotion, policy: ReviewPolicy, preview: Preview

@@ -95,7 +95,8 @@ async def test_a_certificate_is_not_asked_for_before_its_name_resolves(
     await road.wait_until_mergeable(pull.number)
     merge = await road.merge(pull.number)
     await road.until("the apply to end", lambda: is_applied(road))
-    await road.wait_until_quiet(2.0)
+    await road.wait_for_event("waits", DOMAIN)
+    await road.wait_until_quiet()
     # The infrastructure is there, and nothing that trusts it.
     assert road.applies() == 1
     await claim_nothing_trusts_it(road, merge)
