@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import httpx
 
@@ -21,6 +22,27 @@ _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV", "TMPDIR")
 
 class BotFailed(RuntimeError):
     """The bot ended or did not become ready; the message has the end of its log."""
+
+
+class Running(Protocol):
+    """A process that was started, as far as it is looked after here."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit status, the number of a signal below zero, None while it runs."""
+
+    def send_signal(self, signal: int) -> None:
+        """Send it a signal."""
+
+    def kill(self) -> None:
+        """Send it SIGKILL."""
+
+    async def wait(self) -> int:
+        """Wait for its end; the answer is its exit status."""
 
 
 def free_port() -> int:
@@ -39,7 +61,7 @@ class BotProcess:
     receiver_secret: str
     command: tuple[str, ...] = (sys.executable, "-m", "bot", "serve")
     extra: Mapping[str, str] = field(default_factory=dict)
-    process: asyncio.subprocess.Process | None = None
+    process: Running | None = None
 
     @property
     def url(self) -> str:
@@ -66,15 +88,19 @@ class BotProcess:
         """Start it and wait until it is ready; raises BotFailed with its log if it is not."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.environment(demo),
-                start_new_session=True,
-            )
+            self.process = await self.spawn(self.environment(demo), log)
         await self._wait_until_ready(timeout)
+
+    async def spawn(self, environment: Mapping[str, str], log: BinaryIO) -> Running:
+        """Start the process in a session of its own, with nothing to read and its output in the log."""
+        return await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
 
     async def stop(self, *, timeout: float = 20.0) -> None:
         """Ask it to end, and make it end if it does not."""

@@ -1,20 +1,31 @@
-"""The bot, killed by itself at one chosen write of its journal; run as a program by the crash tests.
+"""A bot that kills itself at one chosen write of its journal.
 
-`KILL_AT` is the number of the write (from 1, 0 for none), `KILL_WHEN` is `lost` (before its commit, so that the effect
-before it has happened and nothing tells) or `kept` (right after it). Every write is noted in the file `KILL_LOG`.
+It is forked from a process that has read the program once: the crash tests start a hundred, and reading it takes
+longer than what they look at. `KILL_AT` in its environment is the number of the write (from 1, 0 for none; without it
+nothing is listened to), `KILL_WHEN` is `lost` (before its commit, so that the effect before it has happened and nothing
+tells) or `kept` (right after it). Every write is noted in the file `KILL_LOG`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import re
 import signal
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import BinaryIO
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
+
+from bot.__main__ import main
+from bot.sandbox.bot_process import BotProcess, Running
 
 _JOURNAL = re.compile(
     r"\s*(INSERT INTO|UPDATE|DELETE FROM) "
@@ -64,13 +75,59 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> int:
-    """Serve, until the chosen write."""
-    Killer(int(os.environ["KILL_AT"]), os.environ["KILL_WHEN"], Path(os.environ["KILL_LOG"])).install()
-    from bot.__main__ import main as serve
+@dataclass(slots=True)
+class Forked:
+    """A process of the fork server, looked after like any other."""
 
-    return serve(["serve"])
+    process: ForkServerProcess
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        assert self.process.pid is not None
+        return self.process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit status, the number of a signal below zero, None while it runs."""
+        return self.process.exitcode
+
+    def send_signal(self, signal: int) -> None:
+        """Send it a signal, if it is still there."""
+        if self.process.exitcode is None:
+            os.kill(self.pid, signal)
+
+    def kill(self) -> None:
+        """Send it SIGKILL."""
+        self.process.kill()
+
+    async def wait(self) -> int:
+        """Wait for its end; the answer is its exit status."""
+        await asyncio.to_thread(self.process.join)
+        assert self.process.exitcode is not None
+        return self.process.exitcode
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+class ForkedBot(BotProcess):
+    """A bot that is forked instead of started anew."""
+
+    async def spawn(self, environment: Mapping[str, str], log: BinaryIO) -> Running:
+        """Fork it; the fork server is started with the first one."""
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["bot.serving", __name__])
+        process = context.Process(target=_serve, args=(dict(environment), str(self.log)))
+        await asyncio.to_thread(process.start)
+        return Forked(process)
+
+
+def _serve(environment: dict[str, str], log: str) -> None:
+    """In the new process: become what the command line would have started."""
+    os.setsid()
+    output = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    if "KILL_AT" in environment:
+        Killer(int(environment["KILL_AT"]), environment["KILL_WHEN"], Path(environment["KILL_LOG"])).install()
+    sys.exit(main(["serve"]))

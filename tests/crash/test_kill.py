@@ -10,7 +10,6 @@ import asyncio
 import random
 import shutil
 import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +17,12 @@ import httpx
 import pytest
 
 from bot.sandbox.bot_process import BotFailed
+from tests.crash.killer import ForkedBot
 from tests.e2e.pipelines import Seed
 from tests.e2e.road import Road, copy_road, open_road
 
 pytestmark = pytest.mark.crash
 
-KILLER = (sys.executable, "-m", "tests.crash.killer")
 SEED = 20_260_101
 LANES = 4
 
@@ -67,7 +66,7 @@ ONCE = Effects(1, 1, 1, 1, 1, 1, 1)
 
 async def make_snapshot(directory: Path) -> None:
     """A stopped road on which dev, which merges by itself, runs the first release."""
-    async with open_road(directory, Seed(review="autoMerge: true\n")) as road:
+    async with open_road(directory, Seed(review="autoMerge: true\n"), ForkedBot) as road:
         await road.start_bot()
         await road.wait_for_success()
         road.forget_terraform()
@@ -77,15 +76,14 @@ async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) 
     """Publish both images, let the bot die at the point, start it again, and count; returns what is wrong."""
     shutil.rmtree(directory, ignore_errors=True)
     copy_road(snapshot, directory)
-    async with open_road(directory, None) as road:
+    async with open_road(directory, None, ForkedBot) as road:
         before = Before(await road.tip(), len(await road.pulls()), road.versions())
-        plain = road.bot.command
-        road.bot.command = KILLER
+        plain = road.bot.extra
         log = directory / "kills.log"
         await road.publish(otel="1.1.0", lambda_="1.1.0")
         await start_to_die(road, KILL_AT=str(point.number), KILL_WHEN=point.when, KILL_LOG=str(log))
         await wait_for_the_end(road)
-        road.bot.command = plain
+        road.bot.extra = plain
         await road.bot.stop()
         await road.start_bot()
         asked = await finish(road)

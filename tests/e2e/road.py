@@ -466,15 +466,17 @@ def quoted_patch(body: str) -> str:
 
 
 @asynccontextmanager
-async def open_road(directory: Path, seed: Seed | None, **extra: str) -> AsyncIterator[Road]:
+async def open_road(
+    directory: Path, seed: Seed | None, started_as: type[BotProcess] = BotProcess, /, **extra: str
+) -> AsyncIterator[Road]:
     """Sandbox and bot on a directory, new or left by an earlier road there; the bot is not started yet.
 
-    `seed` is pushed before anybody listens; None leaves the repository as it is. `extra` are further variables of the
-    bot's environment.
+    `seed` is pushed before anybody listens; None leaves the repository as it is. `started_as` is how the bot becomes
+    a process, `extra` are further variables of its environment.
     """
     known = _remember(directory)
     environment = {"LOCKSTEP_API_TOKEN": API_TOKEN, "LOCKSTEP_ARGOCD_DEFAULT_PROJECT": "acme", **extra}
-    bot = BotProcess(directory / "bot", known["bot"], known["receiver_secret"], extra=environment)
+    bot = started_as(directory / "bot", known["bot"], known["receiver_secret"], extra=environment)
     async with Sandbox(directory / "sandbox", SandboxOptions(QUICK)) as sandbox:
         bodies: list[Body] = []
         sandbox.github.asgi.add_middleware(Recorder, bodies=bodies)
