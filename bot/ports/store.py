@@ -295,8 +295,10 @@ class AnalysisStore(Protocol):
     async def list_runs(self, project: str, stage: str, *, limit: int = 20) -> Sequence[AnalysisRun]:
         """A Stage's runs, newest first."""
 
-    async def list_newest_runs(self, project: str) -> Sequence[AnalysisRun]:
-        """Of each Stage of a project the newest run."""
+    async def list_newest_runs(
+        self, project: str, stages: Sequence[str] | None = None
+    ) -> Sequence[AnalysisRun]:
+        """Of each Stage of a project, or of each of some, the newest run."""
 
     async def list_open_runs(self) -> Sequence[AnalysisRun]:
         """The runs of every Stage that are not settled."""

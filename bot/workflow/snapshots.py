@@ -125,11 +125,9 @@ class Gatherer:
 
     async def _runs(self, stage: Stage) -> Mapping[str, AnalysisRun]:
         """The verification of what the Stage has now, and of what those have that it takes Freight from."""
-        project, found = stage.metadata.namespace, dict[str, AnalysisRun]()
-        for name in (stage.metadata.name, *upstream_of(stage)):
-            runs = await self.store.list_runs(project, name, limit=1)
-            found |= present_runs(runs, [await self.store.get_stage(project, name)] if runs else [])
-        return found
+        project = stage.metadata.namespace
+        runs = await self.store.list_newest_runs(project, (stage.metadata.name, *upstream_of(stage)))
+        return present_runs(runs, [await self.store.get_stage(project, run.stage) for run in runs])
 
     async def _verified(self, seen: Snapshot, promotion: Promotion) -> tuple[Gate, ...]:
         runs = await self._runs(seen.stage)

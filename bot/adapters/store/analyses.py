@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from bot.adapters.store.database import Database, document, to_number
@@ -16,6 +27,20 @@ from bot.domain.codec import decode
 
 _KEPT = 20
 _NEWEST_FIRST = (analysis_runs.c.created_at.desc(), analysis_runs.c.id.desc())
+
+
+def _newest(*where: ColumnElement[bool]) -> Select[Any]:
+    place = func.row_number().over(partition_by=analysis_runs.c.stage, order_by=_NEWEST_FIRST).label("place")
+    # Ranked by id alone: the documents of older rows are not touched.
+    ranked = select(analysis_runs.c.id, place).where(*where).subquery()
+    query = select(analysis_runs.c.document).join(ranked, ranked.c.id == analysis_runs.c.id)
+    return query.where(ranked.c.place == 1)
+
+
+# Made once, since every look asks them and making a statement takes longer than running it.
+_OF_PROJECT = analysis_runs.c.project == bindparam("project")
+_NEWEST_OF_EACH = _newest(_OF_PROJECT)
+_NEWEST_OF_SOME = _newest(_OF_PROJECT, analysis_runs.c.stage.in_(bindparam("stages", expanding=True)))
 
 
 class Analyses:
@@ -55,21 +80,20 @@ class Analyses:
         )
         return await self._read(query.order_by(*_NEWEST_FIRST).limit(limit))
 
-    async def list_newest_runs(self, project: str) -> Sequence[AnalysisRun]:
-        place = (
-            func.row_number().over(partition_by=analysis_runs.c.stage, order_by=_NEWEST_FIRST).label("place")
-        )
-        # Ranked by id alone: the documents of older rows are not touched.
-        ranked = select(analysis_runs.c.id, place).where(analysis_runs.c.project == project).subquery()
-        query = select(analysis_runs.c.document).join(ranked, ranked.c.id == analysis_runs.c.id)
-        return await self._read(query.where(ranked.c.place == 1))
+    async def list_newest_runs(
+        self, project: str, stages: Sequence[str] | None = None
+    ) -> Sequence[AnalysisRun]:
+        given: dict[str, object] = {"project": project}
+        if stages is None:
+            return await self._read(_NEWEST_OF_EACH, given)
+        return await self._read(_NEWEST_OF_SOME, given | {"stages": list(stages)})
 
     async def list_open_runs(self) -> Sequence[AnalysisRun]:
         query = select(analysis_runs.c.document).where(analysis_runs.c.settled.is_(False))
         return await self._read(query.order_by(*_NEWEST_FIRST))
 
-    async def _read(self, query: Select[Any]) -> list[AnalysisRun]:
-        texts = await self._database.run(lambda c: c.scalars(query).all())
+    async def _read(self, query: Select[Any], given: Mapping[str, object] | None = None) -> list[AnalysisRun]:
+        texts = await self._database.run(lambda c: c.scalars(query, given).all())
         return [decode(AnalysisRun, json.loads(text)) for text in texts]
 
 

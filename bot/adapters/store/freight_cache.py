@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.adapters.store.tables import freight, meta
@@ -23,6 +23,7 @@ from bot.domain.freight import Freight, FreightStatus
 Known = tuple[Freight, FreightStatus]
 
 _MOST_PROJECTS = 64
+_STAMP = select(meta.c.value).where(meta.c.name == bindparam("name"))
 
 
 def stamp_freight(connection: Connection, project: str) -> None:
@@ -51,7 +52,7 @@ class FreightCache:
 
     def read(self, connection: Connection, project: str) -> Sequence[Known]:
         """All Freight of a project, oldest first: the same object as before if nothing has changed."""
-        stamp = connection.scalar(select(meta.c.value).where(meta.c.name == _name(project)))
+        stamp = connection.scalar(_STAMP, {"name": _name(project)})
         with self._lock:
             old = self._kept.pop(project, None)
             if old is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import Connection, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Table, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bot.adapters.store.database import Database, document, take_turns, to_number, to_time
@@ -41,6 +41,17 @@ T = TypeVar("T")
 _SHORTEST_PREFIX = 7
 
 _TRIES = 5
+
+# Made once, since every look asks them and making a statement takes longer than running it.
+_STAGE = select(stages.c.document).where(
+    stages.c.project == bindparam("project"), stages.c.stage == bindparam("stage")
+)
+_PROMOTIONS = (
+    select(promotions.c.document)
+    .where(promotions.c.project == bindparam("project"), promotions.c.stage == bindparam("stage"))
+    .order_by(promotions.c.created_at.desc(), promotions.c.id.desc())
+    .limit(bindparam("limit"))
+)
 
 
 class Records:
@@ -125,8 +136,8 @@ class Records:
     # -- Stages ----------------------------------------------------------------------------------------------------
 
     async def get_stage(self, project: str, stage: str) -> StageRecord:
-        query = select(stages.c.document).where(stages.c.project == project, stages.c.stage == stage)
-        text = await self._database.run(lambda c: c.scalar(query))
+        given = {"project": project, "stage": stage}
+        text = await self._database.run(lambda c: c.scalar(_STAGE, given))
         return _read(StageRecord, text) if text is not None else StageRecord(project, stage)
 
     async def list_stages(self, project: str) -> Sequence[StageRecord]:
@@ -190,13 +201,9 @@ class Records:
         return [_read(Promotion, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
 
     async def list_promotions(self, project: str, stage: str, *, limit: int = 50) -> Sequence[Promotion]:
-        query = (
-            select(promotions.c.document)
-            .where(promotions.c.project == project, promotions.c.stage == stage)
-            .order_by(promotions.c.created_at.desc(), promotions.c.id.desc())
-            .limit(limit)
-        )
-        return [_read(Promotion, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
+        given = {"project": project, "stage": stage, "limit": limit}
+        texts = await self._database.run(lambda c: c.scalars(_PROMOTIONS, given).all())
+        return [_read(Promotion, text) for text in texts]
 
     async def list_newest_promotions(self, project: str, count: int) -> Sequence[PromotionLine]:
         order = (promotions.c.created_at.desc(), promotions.c.id.desc())
