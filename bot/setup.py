@@ -105,7 +105,8 @@ async def _serve(
 
 def _listen(port: int) -> socket.socket:
     """A socket of the loopback interface: whoever registers our App must sit at this machine."""
-    listening = socket.socket()
+    # asyncio sends answers at once only where the protocol is named (TCP_NODELAY).
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))

@@ -71,7 +71,7 @@ async def serve(app: Any, listening: socket.socket) -> AsyncIterator[None]:
 
 def bind() -> tuple[socket.socket, str]:
     """A bound loopback socket and its URL."""
-    listening = socket.socket()
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     return listening, f"http://127.0.0.1:{listening.getsockname()[1]}"
 
