@@ -138,6 +138,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             git=git,
             terraform=terraform,
             github=github,
+            branch_rules=github.branch_rules,
             argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),

@@ -248,6 +248,9 @@ class PromotionStore(Protocol):
         Of Promotions that were forgotten this alone is remembered.
         """
 
+    async def note_own_pull(self, url: str, pull: int, merge: str) -> None:
+        """Remember that a pull request is ours although it is no promotion's, and what it became (empty: not yet)."""
+
     async def list_unfinished_promotions(self) -> Sequence[Promotion]:
         """Of every Stage the Promotion that has not ended."""
 

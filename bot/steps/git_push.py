@@ -7,24 +7,26 @@ Commits for any other branch are carried over as they are, path by path, and nev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.domain.compare import compare_patch
-from bot.domain.files import Change, CommitId
+from bot.domain.files import CommitId
 from bot.domain.review import PublishRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, PushOutcome, Refused
 from bot.ports.git import Commit
+from bot.reports.follow_up import follow_up_of
 from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.follow_up import FollowUps, Release
 from bot.steps.git_commit import carried_by_merge
 from bot.steps.github_push import Move, SigningPusher
 from bot.steps.messages import PREFIX
 from bot.steps.options import Options
 from bot.steps.pull_requests import is_for_review
-from bot.steps.replay import Conflict, replay
+from bot.steps.replay import Conflict, read_changes, replay
 from bot.steps.worktree import clean_path
 
 KIND = StepKind("git-push", StepClass.PUBLISH)
@@ -94,6 +96,8 @@ class GitPush:
     name: str = KIND.name
     signing: SigningPusher | None = None
     """For `github-push`: GitHub makes the commits of a branch, and signs them."""
+    follow_ups: FollowUps | None = None
+    """How commits reach the pull request's target where they are not pushed there."""
 
     @property
     def kind(self) -> StepKind:
@@ -136,6 +140,8 @@ class GitPush:
         elif not found.has_commits and found.branch == found.checkout.pin.branch:
             head = context.merge if carried_by_merge(found.checkout, context) else found.checkout.head
             result = _done(found, head or found.checkout.head, "nothing to push")
+        elif self._goes_by_pull(found, context):
+            result = await self._follow_up(found, found.checkout.head, context)
         else:
             result = await self._push_branch(found, found.checkout.head, context)
         return _with_record(result, self._record(wanted, found))
@@ -220,6 +226,8 @@ class GitPush:
                     found.checkout.head = commit
                     return _done(found, commit, f"pushed to {found.branch}")
                 case Refused(message=message):
+                    if self.follow_ups is not None and tip is not None and _is_walked_again(found, context):
+                        return await self._follow_up(found, head, context)
                     return failed(context.alias, _refused(found, message))
                 case Moved(tip=moved):
                     answer = await self._moved(found, head, moved, context)
@@ -230,6 +238,33 @@ class GitPush:
             f"git-push: the branch {found.branch!r} of {found.url} moved before each of {_FORCED_TRIES} tries; "
             "somebody else writes to it all the time, say /retry when it is quiet",
         )
+
+    def _goes_by_pull(self, found: Destination, context: StepContext) -> bool:
+        """Whether the policy asks for a follow-up pull request, or one was begun that a push must not overtake."""
+        if self.follow_ups is None or not found.has_commits or not _is_walked_again(found, context):
+            return False
+        begun = context.run is not None and bool(follow_up_of(context.run.detail))
+        return begun or (context.policy.write_back == "PullRequest" and found.checkout.pin.commit is not None)
+
+    async def _follow_up(self, found: Destination, head: CommitId, context: StepContext) -> StepResult:
+        if self.follow_ups is None:
+            return failed(context.alias, _refused(found, "pull requests cannot be opened here"))
+        base = found.checkout.pin.commit
+
+        async def push(branch: str, expected: CommitId | None) -> tuple[PushOutcome, CommitId]:
+            if self.signing is None:
+                return await self.git.push(found.url, head, branch, expected=expected), head
+            move = Move(branch, expected, base, force=expected is not None)
+            return await self.signing.push(found.url, head, move)
+
+        release = Release(
+            found.checkout, found.branch, head, push, lambda tip: self._is_there(found, head, tip, context)
+        )
+        done = await self.follow_ups.carry(release, context)
+        if isinstance(done, StepResult):
+            return done
+        output = _output(found, done.commit, commit_url(found.url, done.commit))
+        return StepResult(output=output, message=done.message, detail=done.detail)
 
     async def _push(
         self, found: Destination, commit: CommitId, expected: CommitId | None
@@ -293,16 +328,9 @@ class GitPush:
         base = found.checkout.pin.commit
         if base is None or not commit.parents:
             return False
-        ours = await self._changes(found.url, base, head)
-        theirs = await self._changes(found.url, commit.parents[0], commit.id)
+        ours = await read_changes(self.git, found.url, base, head)
+        theirs = await read_changes(self.git, found.url, commit.parents[0], commit.id)
         return not compare_patch(ours, theirs, {})
-
-    async def _changes(self, url: str, before: CommitId, after: CommitId) -> list[Change]:
-        pairs = {path: (old, new) for path, old, new in await self.git.diff(url, before, after)}
-        old = {path: entry for path, (entry, _) in pairs.items() if entry is not None}
-        new = {path: entry for path, (_, entry) in pairs.items() if entry is not None}
-        was, now = await self.git.read_files(url, old), await self.git.read_files(url, new)
-        return [Change(path, was.get(path), now.get(path)) for path in pairs]
 
 
 def _is_walked_again(found: Destination, context: StepContext) -> bool:
@@ -325,14 +353,7 @@ def _done(found: Destination, commit: CommitId, message: str) -> StepResult:
 
 
 def _with_record(result: StepResult, record: PublishRecord) -> StepResult:
-    return StepResult(
-        status=result.status,
-        output=result.output,
-        message=result.message,
-        record=record,
-        problem=result.problem,
-        rebase_on=result.rebase_on,
-    )
+    return replace(result, record=record)
 
 
 def _refused(found: Destination, message: str) -> str:

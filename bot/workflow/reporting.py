@@ -5,11 +5,9 @@ Nothing here talks to GitHub; a wish that says what is shown already is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
-from bot.domain.codec import encode
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
@@ -23,10 +21,11 @@ from bot.ports import Clock, GitHub, Post, StageRecord, Store, Vault
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
+from bot.steps.posts import check_post
 from bot.workflow.configuration import Configuration
 from bot.workflow.proofs import present_runs
 
-_CHECKS, _PULL, _COMMENTS = 0, 1, 2
+_PULL, _COMMENTS = 1, 2
 
 _DEPLOYED = {
     State.HELD: DeploymentState.QUEUED,
@@ -147,10 +146,7 @@ class Reporter:
         await self._queue_check(repository, check)
 
     async def _queue_check(self, repository: Repository, check: CheckRun) -> None:
-        payload: Mapping[str, Json] = {"repository": str(repository), "check": encode(check)}
-        await self.store.queue_post(
-            Post(f"check/{repository}/{check.head}/{check.name}", "check", str(repository), _CHECKS, payload)
-        )
+        await self.store.queue_post(check_post(repository, check))
 
     async def _queue_comment(
         self, repository: Repository, number: PullNumber, body: str, name: str, promotion: Promotion
