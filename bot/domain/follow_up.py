@@ -109,6 +109,8 @@ def plan_follow_up(seen: FollowUp) -> FollowUpAction:
         return TurnGreen("is a draft; mark it as ready for review")
     if seen.mergeable is False:
         return TurnGreen(f"cannot be merged into {seen.base_branch} yet")
+    if seen.mergeable is None:
+        return TurnGreen("is being looked at by GitHub")
     if not seen.green:
         return TurnGreen("turns green before it is merged")
     return MergeIt()

@@ -59,8 +59,10 @@ from bot.steps.replay import read_changes
 _METHODS = ("merge", "squash", "rebase")
 """Ways of merging, best first: a merge commit keeps the commit that was compared."""
 _SOON = 0.5
-_LATER = 10.0
-"""Seconds until it is looked at again: while GitHub is at work, and while a person must act. An event comes earlier."""
+_REFUSED = 15.0
+_LATER = 60.0
+"""Seconds until it is looked at again: while GitHub is at work, when it refuses the merge, and while a person must act.
+The last is longer than a segment stays with a step, so that an event about it begins the next one at once."""
 _MOST_SUBJECT = 200
 
 
@@ -306,7 +308,7 @@ class _Work:
         )
         if isinstance(outcome, MergeDone):
             return await self._read_back(pull, outcome.commit, changes)
-        pause = _SOON if outcome.head_moved else _LATER
+        pause = _SOON if outcome.head_moved else _REFUSED
         return self._wait(pull, f"is not merged by GitHub yet: {outcome.message}", pause)
 
     # -- what came of it -------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from bot.workflow.comparing import Comparison
 from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.merges import find_lost_change, is_merged, is_public
 from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
-from bot.workflow.published import find_published, note_push, stand_at
+from bot.workflow.published import find_public, note_push, stand_at
 
 _MADE_ANEW = (StepClass.EDIT, StepClass.PURE, StepClass.COMMIT)
 _ASKED_AGAIN = (StepClass.INFRA, StepClass.READ, StepClass.PURE)
@@ -123,7 +123,7 @@ class _Walk:
         kept = await self._prepared(step, approved)
         if kept is not None:
             return kept
-        public = find_published(approved, self.task.preview.steps, self.runs)
+        public = find_public(approved, self.task.preview.steps, self.runs)
         if public is not None and isinstance(approved.record, CommitRecord):
             await stand_at(self.fulfiller.git, self.tree, approved.record.checkout, public)
             if approved.record.checkout in self.task.preview.checkouts:

@@ -17,7 +17,7 @@ from bot.ports import Git
 from bot.steps.worktree import WorkTree
 
 
-def find_published(
+def find_public(
     approved: StepReport, steps: Sequence[StepReport], runs: Mapping[str, StepRun]
 ) -> CommitId | None:
     """The public commit that a commit step stands for by the journal, None if it is not public yet."""

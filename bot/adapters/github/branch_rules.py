@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.adapters.github.connection import Connection, join_path
+from bot.adapters.github.errors import NotFound
 from bot.adapters.github.tokens import Scope
 from bot.domain.github import Repository
 from bot.payloads.reading import Node
@@ -45,7 +46,11 @@ class GitHubBranchRules:
 
     async def _rules(self, repository: Repository, branch: str) -> Sequence[Node]:
         path = f"{_place(repository)}/rules/branches/{join_path(branch)}"
-        return await self._connection.list_all(_scope(repository), path)
+        try:
+            return await self._connection.list_all(_scope(repository), path)
+        except NotFound:
+            # An older GitHub Enterprise Server has no rule sets, and what else there is it does not tell an App.
+            return ()
 
 
 def allowed_methods(settings: Node, rules: Sequence[Node]) -> frozenset[str]:
