@@ -137,7 +137,8 @@ async def test_people_can_spoil_and_stop_a_follow_up_but_not_bend_it(start_road:
 async def test_a_push_that_is_refused_becomes_a_follow_up_also_after_a_kill(start_road: StartRoad) -> None:
     # Two pushes to main behind the apply, and the policy's default.
     first = commit("Tag of ${{ ctx.stage }}").replace("as: commit", "as: tag")
-    seed = Seed(steps=(C, H, A, O, Y, first, P, values(URL), M, P, S))
+    name = ("env.OTEL_SERVICE_NAME", "otel-${{ imageFrom(vars.image).Tag }}")
+    seed = Seed(steps=(C, H, A, O, Y, first, P, values(URL, name), M, P, S))
     road = await start_road(seed, released=True, bot=False)
     protect(road)
     await road.start_bot()
@@ -164,7 +165,7 @@ async def test_a_push_that_is_refused_becomes_a_follow_up_also_after_a_kill(star
         merged_at(road, p.number) for p in reversed(both)
     ]
     assert road.operation()["syncResult"]["revision"] == await road.tip()
-    assert "tag: 1.1.0" in await road.read(VALUES)
+    assert "OTEL_SERVICE_NAME: otel-1.1.0" in await road.read(VALUES)
     assert [name for name in await road.branches() if "_release" in name] == []
 
 
