@@ -26,6 +26,7 @@ from bot.domain.model import Step
 from bot.domain.promotion import StepStatus
 from bot.domain.review import Pin
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.values import Value
 from bot.ports import GitHub, MergeDone, MergeRefused, Post, TransientError
 from bot.steps.contract import Config, StepResult
 from bot.steps.follow_up import FollowUps
@@ -178,8 +179,8 @@ class Scene:
         commit = CommitId(base) if base else self.merge
         await bench.git.fetch(bench.url)
         bench.again(merge=self.merge, pins={"src": Pin("src", bench.url, "main", commit)})
-        checkout = [{"path": "./src", "branch": "main"}]
-        await bench.fulfil(GitClone(bench.git), {"repoURL": bench.url, "checkout": checkout})
+        checkout: Value = {"path": "./src", "branch": "main"}
+        await bench.fulfil(GitClone(bench.git), {"repoURL": bench.url, "checkout": [checkout]})
         await bench.fulfil(YamlUpdate(), UPDATE)
         await bench.fulfil(
             GitCommit(bench.git), {"path": "./src", "message": "Release 1.2.3\n\nWhy: because"}
@@ -207,7 +208,7 @@ class Scene:
 @pytest.fixture
 def scene(bench: Bench, repository: Path) -> Scene:
     bench.policy = ReviewPolicy(write_back="PullRequest")
-    step = Step("git-push", "git-push")
+    step = Step(uses="git-push", alias="git-push")
     bench.promotion = replace(bench.promotion, pull=PullNumber(7), steps=(step,) * 4)
     return Scene(
         bench, Hub(bench.url, repository), repository, CommitId(git(repository, "rev-parse", "main"))

@@ -170,6 +170,18 @@ async def test_an_app_passes_rules_only_as_a_bypass_actor(github: Stage, bypass:
         assert "Repository rule violations found" in answer.json()["message"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"), [("always", "always"), ("pull_request", "pull_requests_only"), ("", "never")]
+)
+async def test_an_app_is_told_whether_it_may_pass_a_rule_set(github: Stage, mode: str, told: str) -> None:
+    bypass = (Bypass("Integration", github.credentials.app_id, mode),) if mode else ()
+    github.github.set_rules(NAME, "main", BranchRules(required_reviews=0, bypass=bypass))
+    (listed,) = await github.bot.ok("GET", f"{REPO}/rulesets")
+    seen = await github.bot.ok("GET", f"{REPO}/rulesets/{listed['id']}")
+    assert seen["current_user_can_bypass"] == told
+    assert "bypass_actors" not in seen
+
+
 async def test_a_bypass_for_pull_requests_does_not_open_the_branch_for_pushes(github: Stage) -> None:
     bypass = (Bypass("Integration", github.credentials.app_id, "pull_request"),)
     github.github.set_rules(NAME, "main", BranchRules(required_reviews=2, bypass=bypass))
