@@ -12,12 +12,13 @@ from bot.adapters.clock import SystemClock
 from bot.adapters.git import GitMirror
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.vault import KeyFileVault
+from bot.domain.codec import decode_value
 from bot.domain.files import CommitId
 from bot.domain.model import Step, Variable
 from bot.domain.promotion import Promotion, State, StepStatus, Target
 from bot.domain.review import StepClass, StepKind
 from bot.domain.review_policy import ReviewPolicy
-from bot.domain.values import Unknown, Value
+from bot.domain.values import Json, Unknown, Value
 from bot.ports import Git
 from bot.steps.contract import Config, StepContext, StepResult
 from bot.steps.contract import Step as StepRunner
@@ -64,7 +65,7 @@ class Plain:
         return True
 
     def config(self, step: Step, progress: Progress) -> Value:
-        return _evaluate(dict(step.config), progress)
+        return {key: _evaluate(decode_value(item), progress) for key, item in step.config.items()}
 
     def environment(self, variables: Sequence[Variable]) -> Mapping[str, Value]:
         return {}
@@ -119,14 +120,14 @@ class Bed:
         merged: Promotion = replace(made, merge_commit=merge, target=Target(self.url, "main"))
         return Task(merged, ReviewPolicy(), preview, merge, ("lockstep", "bot@example.com"))
 
-    def _steps(self) -> list[tuple[str, str, dict[str, Value]]]:
-        def update(key: str, value: str) -> dict[str, Value]:
+    def _steps(self) -> list[tuple[str, str, dict[str, Json]]]:
+        def update(key: str, value: str) -> dict[str, Json]:
             return {"path": "src/values.yaml", "updates": [{"key": key, "value": value}]}
 
-        def commit(message: str) -> dict[str, Value]:
+        def commit(message: str) -> dict[str, Json]:
             return {"path": "src", "message": message}
 
-        checkout: Value = {"path": "src", "branch": "main"}
+        checkout: Json = {"path": "src", "branch": "main"}
         return [
             ("clone", "git-clone", {"repoURL": self.url, "checkout": [checkout]}),
             ("act", "act", {}),
