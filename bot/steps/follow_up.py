@@ -78,15 +78,18 @@ class FollowUpStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is to reach a branch of its checkout's repository. `head` is the walk's commit of it.
+    """What is to reach a branch of its checkout's repository: `changes`, as they are in the commit `head`.
 
-    `push` moves another branch there from where it is expected (None: it is not there); `is_there` tells whether a
-    tip of the branch has it already.
+    `walks_again` tells that a branch that moved has the task's edits made again on where it is. `push` moves another
+    branch there from where it is expected (None: it is not there); `is_there` tells whether a tip of the branch has it
+    already.
     """
 
     checkout: Checkout
     branch: str
     head: CommitId
+    changes: list[Change]
+    walks_again: bool
     push: Callable[[str, CommitId | None], Awaitable[tuple[PushOutcome, CommitId]]]
     is_there: Callable[[CommitId], Awaitable[bool]]
 
@@ -153,19 +156,17 @@ class _Work:
         pull = await self._find()
         if pull is None and await self.release.is_there(self.tip):
             return Merged(self.release.checkout.head or self.release.head, "the branch has it already", {})
-        before = self.release.checkout.pin.commit
-        changes = await read_changes(self.all.git, self.release.url, before, self.release.head)
-        if (pull is None or pull.open) and await self._is_touched(self.tip, changes):
+        if (pull is None or pull.open) and await self._is_touched(self.tip):
             return StepResult(message=f"{self.release.branch} moved to {self.tip[:12]}", rebase_on=self.tip)
         if pull is None:
-            opened = await self._open(changes)
+            opened = await self._open()
             if isinstance(opened, StepResult):
                 return opened
             pull = opened
         if not follow_up_of(self.context.detail):
             await self._note(pull, "")
-        action = plan_follow_up(await self._see(pull, changes))
-        return await self._act(action, pull, changes)
+        action = plan_follow_up(await self._see(pull))
+        return await self._act(action, pull)
 
     async def _find(self) -> PullRequest | None:
         """The pull request of this attempt, or what an earlier attempt left that is not closed; None if none is."""
@@ -185,20 +186,20 @@ class _Work:
 
     # -- opening it ------------------------------------------------------------------------------------------------
 
-    async def _open(self, changes: list[Change]) -> PullRequest | StepResult:
+    async def _open(self) -> PullRequest | StepResult:
         name = self._branch(self.context.attempt)
         there = await self.all.git.resolve(self.release.url, f"refs/heads/{name}")
         if there is not None and not await self._is_ours(there):
             return self._failed(f"the branch {name} holds commits of somebody else; delete it, then /retry")
-        if there is None or await self._differences(there, changes):
+        if there is None or await self._differences(there):
             refused = await self._push(name, there)
             if refused is not None:
                 return refused
         view = FollowUpView(
             self.context.promotion,
             self.release.branch,
-            changes,
-            find_filled(self.context.deferred, changes, self.context.origins),
+            self.release.changes,
+            find_filled(self.context.deferred, self.release.changes, self.context.origins),
         )
         return await self.all.github.open_pull_request(
             self.repository,
@@ -227,7 +228,7 @@ class _Work:
 
     # -- looking at it ---------------------------------------------------------------------------------------------
 
-    async def _see(self, pull: PullRequest, changes: list[Change]) -> FollowUp:
+    async def _see(self, pull: PullRequest) -> FollowUp:
         seen = FollowUp(
             open=pull.open,
             merged=pull.merged,
@@ -243,32 +244,33 @@ class _Work:
             raise TransientError(
                 f"#{pull.number} was pushed to just now; it is looked at again", retry_after=1.0
             )
-        differences = await self._differences(pull.head, changes)
+        differences = await self._differences(pull.head)
         if differences:
             return replace(seen, differences=differences, rebuildable=await self._is_ours(pull.head))
         checks = await self.all.github.list_checks(self.repository, pull.head)
         green = any(c.name == CHECK and c.conclusion is Conclusion.SUCCESS for c in checks)
         return replace(seen, green=green)
 
-    async def _differences(self, head: CommitId, changes: list[Change]) -> tuple[str, ...]:
+    async def _differences(self, head: CommitId) -> tuple[str, ...]:
         place = (self.release.url, self.release.branch, self.tip)
-        return await find_differences(self.all.git, place, head, changes)
+        return await find_differences(self.all.git, place, head, self.release.changes)
 
     async def _is_ours(self, head: CommitId) -> bool:
         span = (self.tip, head)
         return await is_ours(self.all.git, self.release.url, span, self.release.head, self.context)
 
-    async def _is_touched(self, after: CommitId, changes: list[Change]) -> bool:
-        return await is_touched(self.all.git, self.release.checkout.pin, after, changes, self.context)
+    async def _is_touched(self, after: CommitId) -> bool:
+        release = self.release
+        if not release.walks_again:
+            return False
+        return await is_touched(self.all.git, release.checkout.pin, after, release.changes, self.context)
 
     # -- doing what is next ----------------------------------------------------------------------------------------
 
-    async def _act(
-        self, action: FollowUpAction, pull: PullRequest, changes: list[Change]
-    ) -> Merged | StepResult:
+    async def _act(self, action: FollowUpAction, pull: PullRequest) -> Merged | StepResult:
         match action:
             case ReadBack():
-                return await self._read_back(pull, pull.merge_commit, changes)
+                return await self._read_back(pull, pull.merge_commit)
             case Closed(reason=reason):
                 return self._closed(pull, reason)
             case Rebuild():
@@ -282,7 +284,7 @@ class _Work:
                 late = pull.draft or pull.mergeable is False
                 return self._wait(pull, reason, _LATER if late else _SOON)
             case MergeIt():
-                return await self._merge(pull, changes)
+                return await self._merge(pull)
             case _:
                 assert_never(action)
 
@@ -290,7 +292,7 @@ class _Work:
         check = render_follow_up_check(self.context.promotion, pull.head, problem)
         await self.all.store.queue_post(check_post(self.repository, check))
 
-    async def _merge(self, pull: PullRequest, changes: list[Change]) -> Merged | StepResult:
+    async def _merge(self, pull: PullRequest) -> Merged | StepResult:
         allowed = await self.all.rules.merge_methods(self.repository, self.release.branch)
         method = next((name for name in _METHODS if name in allowed), "")
         if not method:
@@ -307,15 +309,13 @@ class _Work:
             message=rest.strip(),
         )
         if isinstance(outcome, MergeDone):
-            return await self._read_back(pull, outcome.commit, changes)
+            return await self._read_back(pull, outcome.commit)
         pause = _SOON if outcome.head_moved else _REFUSED
         return self._wait(pull, f"is not merged by GitHub yet: {outcome.message}", pause)
 
     # -- what came of it -------------------------------------------------------------------------------------------
 
-    async def _read_back(
-        self, pull: PullRequest, commit: CommitId | None, changes: list[Change]
-    ) -> Merged | StepResult:
+    async def _read_back(self, pull: PullRequest, commit: CommitId | None) -> Merged | StepResult:
         git, url = self.all.git, self.release.url
         await git.fetch(url)
         if commit is None or await git.resolve(url, commit) != commit:
@@ -326,11 +326,11 @@ class _Work:
         bases = [line[0].parents[0], *(each.parents[0] for each in line[1:-1] if len(line[0].parents) == 1)]
         found: tuple[str, ...] = ()
         for base in bases:
-            different = compare_patch(changes, await read_changes(git, url, base, commit), {})
+            different = compare_patch(self.release.changes, await read_changes(git, url, base, commit), {})
             if not different:
                 return await self._done(pull, commit)
             found = found or tuple(str(each) for each in different)
-        if await self._is_touched(bases[0], changes):
+        if await self._is_touched(bases[0]):
             # The task's edits are made on what it was merged into before they are compared.
             return StepResult(message=f"#{pull.number} was merged on {bases[0][:12]}", rebase_on=bases[0])
         digest = commit[:DIGEST_LENGTH]

@@ -29,7 +29,10 @@ async def find_differences(
     if isinstance(merged, Conflicted):
         return (f"conflicts with {branch} in {', '.join(merged.paths[:5])}",)
     brings = {path: after for path, _, after in await git.diff(url, tip, merged.tree)}
-    return compare_entries(changes, brings)
+    there = await git.list_files(url, tip)
+    # What the branch has already need not be brought.
+    wanted = [c for c in changes if there.get(c.path) != (c.after.entry if c.after is not None else None)]
+    return compare_entries(wanted, brings)
 
 
 async def is_ours(

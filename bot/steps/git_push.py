@@ -226,7 +226,7 @@ class GitPush:
                     found.checkout.head = commit
                     return _done(found, commit, f"pushed to {found.branch}")
                 case Refused(message=message):
-                    if self.follow_ups is not None and tip is not None and _is_walked_again(found, context):
+                    if self.follow_ups is not None and tip is not None and _is_for_target(found, context):
                         return await self._follow_up(found, head, context)
                     return failed(context.alias, _refused(found, message))
                 case Moved(tip=moved):
@@ -241,24 +241,36 @@ class GitPush:
 
     def _goes_by_pull(self, found: Destination, context: StepContext) -> bool:
         """Whether the policy asks for a follow-up pull request, or one was begun that a push must not overtake."""
-        if self.follow_ups is None or not found.has_commits or not _is_walked_again(found, context):
+        is_possible = found.has_commits and found.checkout.pin.commit is not None
+        if self.follow_ups is None or not is_possible or not _is_for_target(found, context):
             return False
         begun = context.run is not None and bool(follow_up_of(context.run.detail))
-        return begun or (context.policy.write_back == "PullRequest" and found.checkout.pin.commit is not None)
+        return begun or context.policy.write_back == "PullRequest"
 
     async def _follow_up(self, found: Destination, head: CommitId, context: StepContext) -> StepResult:
         if self.follow_ups is None:
             return failed(context.alias, _refused(found, "pull requests cannot be opened here"))
-        base = found.checkout.pin.commit
+        await self.git.fetch(found.url)
+        tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
+        aimed = await self._aim(replace(found, force=False), head, tip, context)
+        if isinstance(aimed, Conflict):
+            return failed(context.alias, _conflict(found, aimed))
+        commit, base = aimed
 
         async def push(branch: str, expected: CommitId | None) -> tuple[PushOutcome, CommitId]:
             if self.signing is None:
-                return await self.git.push(found.url, head, branch, expected=expected), head
+                return await self.git.push(found.url, commit, branch, expected=expected), commit
             move = Move(branch, expected, base, force=expected is not None)
-            return await self.signing.push(found.url, head, move)
+            return await self.signing.push(found.url, commit, move)
 
         release = Release(
-            found.checkout, found.branch, head, push, lambda tip: self._is_there(found, head, tip, context)
+            checkout=found.checkout,
+            branch=found.branch,
+            head=commit,
+            changes=await read_changes(self.git, found.url, found.checkout.pin.commit, head),
+            walks_again=_is_walked_again(found, context),
+            push=push,
+            is_there=lambda there: self._is_there(found, head, there, context),
         )
         done = await self.follow_ups.carry(release, context)
         if isinstance(done, StepResult):
@@ -333,12 +345,17 @@ class GitPush:
         return not compare_patch(ours, theirs, {})
 
 
-def _is_walked_again(found: Destination, context: StepContext) -> bool:
-    """Whether a moved branch begins the walk again: only the one that the pull request goes to is pinned anew then."""
+def _is_for_target(found: Destination, context: StepContext) -> bool:
+    """Whether the branch is the one that the pull request goes to."""
     target = context.promotion.target
-    if target is None or found.branch != found.checkout.pin.branch:
+    if target is None or found.branch != target.branch:
         return False
-    return found.branch == target.branch and normalize_git_url(found.url) == normalize_git_url(target.url)
+    return normalize_git_url(found.url) == normalize_git_url(target.url)
+
+
+def _is_walked_again(found: Destination, context: StepContext) -> bool:
+    """Whether a moved branch begins the walk again: only checkouts of the target itself are pinned anew then."""
+    return found.branch == found.checkout.pin.branch and _is_for_target(found, context)
 
 
 def _output(found: Destination, commit: Value, url: Value) -> dict[str, Value]:

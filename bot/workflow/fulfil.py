@@ -375,10 +375,22 @@ class _Walk:
         """What was published counts from here on as what was committed; of the target's branch it is the release."""
         record = report.record
         standing = await note_push(self.fulfiller.git, self.tree, self.reports)
-        if standing is None or not isinstance(record, PublishRecord):
+        if not isinstance(record, PublishRecord):
+            return
+        if standing is None:
+            self._note_release(report, record)
             return
         for index, stands in standing.items():
             self.reports[index] = stands
             self.progress.record(self.task.promotion.steps[index], stands.status, dict(stands.output))
         if record.checkout in self.task.preview.checkouts:
             self.released = self.tree.checkout_at(record.checkout).head
+
+    def _note_release(self, report: StepReport, record: PublishRecord) -> None:
+        """What a checkout of another branch left on the target's."""
+        preview, commit = self.task.preview, report.output.get("commit")
+        is_target = record.checkout in preview.checkouts and record.branch == preview.target.branch
+        is_other = record.branch != self.tree.checkout_at(record.checkout).pin.branch
+        done = report.status is StepStatus.SUCCEEDED and bool(record.commits)
+        if done and is_target and is_other and isinstance(commit, str) and commit != self.task.merge:
+            self.released = CommitId(commit)

@@ -14,7 +14,7 @@ from bot.domain.github import (
     PullNumber,
 )
 from bot.domain.model import Step
-from bot.domain.promotion import StepStatus
+from bot.domain.promotion import StepStatus, Target
 from bot.domain.review import Pin
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Value
@@ -43,7 +43,7 @@ class Scene:
     repository: Path
     merge: CommitId
 
-    async def walk(self, *, base: str = "", push: str = "git-push") -> StepResult:
+    async def walk(self, *, base: str = "", branch: str = "main") -> StepResult:
         """One pass, on a branch that moved again if the push asks for it."""
         bench, hub = self.bench, self.hub
         commit = CommitId(base) if base else self.merge
@@ -56,10 +56,12 @@ class Scene:
             GitCommit(bench.git), {"path": "./src", "message": "Release 1.2.3\n\nWhy: because"}
         )
         follow_ups = FollowUps(bench.git, cast("GitHub", hub), hub, hub)
-        result = await bench.fulfil(GitPush(bench.git, push, follow_ups=follow_ups), {"path": "src"})
+        result = await bench.fulfil(
+            GitPush(bench.git, follow_ups=follow_ups), {"path": "src", "targetBranch": branch}
+        )
         if result.rebase_on is not None:
             assert result.rebase_on != commit, "the walk would begin again for ever"
-            return await self.walk(base=result.rebase_on, push=push)
+            return await self.walk(base=result.rebase_on, branch=branch)
         return result
 
     async def until_opened(self) -> StepResult:
@@ -295,6 +297,22 @@ async def test_a_branch_of_that_name_with_work_of_others_is_left_alone(scene: Sc
     assert result.status is StepStatus.FAILED
     assert "holds commits of somebody else" in result.message
     assert scene.tip(BRANCH) == theirs
+
+
+async def test_a_checkout_of_another_branch_goes_by_a_pull_request_too(scene: Scene) -> None:
+    git(scene.repository, "branch", "env/dev", "main")
+    commit_files(scene.repository, "env/dev", {"there.txt": "only there\n"})
+    target = Target(scene.bench.url, "env/dev")
+    scene.bench.promotion = replace(scene.bench.promotion, target=target)
+    first = await scene.walk(branch="env/dev")
+    assert "#12 turns green" in first.message
+    assert scene.hub.pulls[12].base_branch == "env/dev"
+    commit_files(scene.repository, "env/dev", {"later.txt": "meanwhile\n"})
+    done = await scene.walk(branch="env/dev")
+    assert done.output["commit"] == scene.tip("env/dev")
+    assert "tag: 1.2.3" in scene.read("env/dev")
+    scene.bench.journal.clear()
+    assert (await scene.walk(branch="env/dev")).output == done.output
 
 
 async def test_what_was_pushed_before_the_policy_changed_is_not_asked_for_again(scene: Scene) -> None:
