@@ -47,7 +47,8 @@ class OpenFollowUps:
         found = await self.store.get_promotion(named) if named is not None else None
         if found is None or found.target is None:
             return None
-        return found if self.github.repository_of(found.target.url) == pull.repository else None
+        ours = pull.repository.is_same(self.github.repository_of(found.target.url))
+        return found if ours else None
 
     async def wake(self, pull: PullRequest) -> bool:
         """Have the walk that waits for a follow-up go on, after something happened to it; False if it is none.
