@@ -9,6 +9,7 @@ from datetime import timedelta
 from bot.domain.files import CommitId
 from bot.domain.follow_up import follow_up_branch, promotion_of_branch
 from bot.domain.github import CheckRun, Conclusion, PullRequest
+from bot.domain.planning import is_no_op
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
@@ -17,6 +18,11 @@ from bot.reports.follow_up import CHECK, render_follow_up_check
 from bot.steps.posts import check_post
 
 _PUSHES = ("git-push", "github-push")
+_SIGNED = "required_signatures"
+_UNSIGNED = (
+    "the rules of {branch} ask for signed commits, and what the App pushes is not signed: GitHub refuses to merge it "
+    "unless the App may pass that rule"
+)
 _DONE = (StepStatus.SUCCEEDED, StepStatus.SKIPPED)
 
 
@@ -33,11 +39,19 @@ class OpenFollowUps:
     # -- before there is one ---------------------------------------------------------------------------------------
 
     async def with_obstacle(self, preview: Preview, policy: ReviewPolicy) -> Preview:
-        """The preview with the rules that will refuse the App's push of what is deferred, as far as GitHub tells."""
+        """The preview with the rules that will refuse the App's push of what is deferred, as far as GitHub tells.
+
+        Where commits must be signed there is a warning, as nothing that git pushes for the App is.
+        """
         repository = self.github.repository_of(preview.target.url)
-        if policy.write_back != "Push" or repository is None or not preview.split.deferred.changes:
+        if repository is None or is_no_op(preview):
             return preview
-        return replace(preview, write_back=await self.rules.why_no_push(repository, preview.target.branch))
+        refusing = await self.rules.why_no_push(repository, preview.target.branch)
+        if _SIGNED in refusing.split(", "):
+            said = _UNSIGNED.format(branch=preview.target.branch)
+            preview = replace(preview, warnings=(*preview.warnings, said))
+        pushes = policy.write_back == "Push" and bool(preview.split.deferred.changes)
+        return replace(preview, write_back=refusing) if pushes else preview
 
     # -- events ----------------------------------------------------------------------------------------------------
 

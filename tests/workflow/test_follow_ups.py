@@ -18,7 +18,7 @@ from bot.domain.files import Change, CommitId, File
 from bot.domain.github import CheckRun, Conclusion, PullNumber, PullRequest, Repository
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Target
-from bot.domain.review import Patch, Split
+from bot.domain.review import Lane, Patch, Split
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import GitHub
 from bot.reports.follow_up import render_follow_up_check
@@ -203,3 +203,15 @@ async def test_rules_are_asked_for_where_a_push_would_meet_them(
     found = await bed.follow_ups.with_obstacle(preview, ReviewPolicy(write_back=policy))
     assert found.write_back == ("pull_request" if asked else "")
     assert replace(found, write_back="") == preview
+
+
+@pytest.mark.parametrize("policy", ["Push", "PullRequest"])
+async def test_a_reviewer_is_warned_where_commits_must_be_signed(bed: Bed, policy: str) -> None:
+    bed.hub.refusing = "pull_request, required_signatures"
+    preview = r.preview(target=Target(bed.hub.url, "main"))
+    found = await bed.follow_ups.with_obstacle(preview, ReviewPolicy(write_back=policy))
+    (warning,) = found.warnings
+    assert "the rules of main ask for signed commits, and what the App pushes is not signed" in warning
+    # Nothing is asked where there is nothing to merge.
+    idle = replace(preview, lane=Lane.NO_OP)
+    assert await bed.follow_ups.with_obstacle(idle, ReviewPolicy(write_back=policy)) == idle

@@ -212,6 +212,34 @@ async def test_merge_methods_and_linear_history_of_the_branch_hold(github: Stage
     await github.bot.ok("PUT", f"{REPO}/pulls/{number}/merge", {"merge_method": "squash"})
 
 
+async def test_unsigned_commits_are_pushed_nowhere_that_asks_for_signed_ones(github: Stage) -> None:
+    github.github.set_rules(NAME, "main", BranchRules(signatures=True))
+    base, tree = github.git().ref("refs/heads/main"), github.git().text("rev-parse", "refs/heads/main^{tree}")
+    made = {"message": "Signed or not", "tree": tree, "parents": [base]}
+    author = {"name": "Lockstep", "email": "bot@example.com"}
+    unsigned = await github.bot.ok("POST", f"{REPO}/git/commits", {**made, "author": author})
+    answer = await github.bot("PATCH", f"{REPO}/git/refs/heads/main", {"sha": unsigned["sha"]})
+    assert answer.status_code == 422
+    assert "Commits must have verified signatures" in answer.json()["message"]
+    signed = await github.bot.ok("POST", f"{REPO}/git/commits", made)
+    await github.bot.ok("PATCH", f"{REPO}/git/refs/heads/main", {"sha": signed["sha"]})
+
+
+async def test_a_pull_request_with_unsigned_commits_is_only_squashed_and_by_its_author(github: Stage) -> None:
+    github.github.set_rules(NAME, "main", BranchRules(signatures=True))
+    base, tree = github.git().ref("refs/heads/main"), github.git().text("rev-parse", "refs/heads/main^{tree}")
+    author = {"name": "Lockstep", "email": "bot@example.com"}
+    body = {"message": "Unsigned", "tree": tree, "parents": [base], "author": author}
+    commit = await github.bot.ok("POST", f"{REPO}/git/commits", body)
+    await github.bot.ok("POST", f"{REPO}/git/refs", {"ref": "refs/heads/ours", "sha": commit["sha"]})
+    opened = await github.bot.ok("POST", f"{REPO}/pulls", {"title": "t", "head": "ours", "base": "main"})
+    for method in ("merge", "rebase"):
+        assert "verified signatures" in await refusal(github, opened["number"], merge_method=method)
+    with pytest.raises(Refused, match="verified signatures"):
+        github.github.actions.merge("rafael", NAME, opened["number"], "squash")
+    await github.bot.ok("PUT", f"{REPO}/pulls/{opened['number']}/merge", {"merge_method": "squash"})
+
+
 async def test_the_merge_queue_asks_for_checks_on_the_group_and_then_merges(github: Stage) -> None:
     rules = BranchRules(required_checks=(("lockstep", None),), required_reviews=0, merge_queue=True)
     github.github.set_rules(NAME, "main", rules)
