@@ -219,8 +219,8 @@ class Commands:
         """A person's promotion takes the Stage over from one that failed."""
         for old in await self.store.list_promotions(project, stage):
             if old.blocked:
-                await self.looker.follow_ups.close(old)
-                await self.store.save_promotion(replace(old, blocked=False), expected=old)
+                left = Look("follow-ups", old.id, "another promotion takes over")
+                await self.store.save_promotion(replace(old, blocked=False), expected=old, looks=[left])
 
     async def _rollback(self, asked: Asked, command: Rollback) -> str:
         stage = self._stage(asked, command.project, command.stage)

@@ -10,7 +10,7 @@ from bot.domain.files import CommitId
 from bot.domain.follow_up import follow_up_branch, promotion_of_branch
 from bot.domain.github import CheckRun, Conclusion, PullRequest
 from bot.domain.planning import is_no_op
-from bot.domain.promotion import Promotion, State, StepStatus
+from bot.domain.promotion import Promotion, PromotionId, State, StepStatus
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import BranchRules, Clock, Conflicted, Git, GitHub, Look, Store, TransientError
@@ -137,6 +137,12 @@ class OpenFollowUps:
             if await self.git.resolve(url, f"refs/heads/{pull.head_branch}") == pull.head:
                 # People's later pushes keep it alive; a rule that keeps it harms nobody.
                 await self.git.push(url, None, pull.head_branch, expected=pull.head)
+
+    async def close_left(self, promotion_id: PromotionId) -> None:
+        """Close what a promotion has left that ended and that another one has taken over from."""
+        promotion = await self.store.get_promotion(promotion_id)
+        if promotion is not None and promotion.state.ended and not promotion.blocked:
+            await self.close(promotion)
 
     async def _find_open(self, promotion: Promotion) -> AsyncIterator[PullRequest]:
         """Those of pushes that have begun and are not done, by their names: the journal may not know of them yet."""

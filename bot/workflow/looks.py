@@ -224,6 +224,8 @@ class Looks:
             case "head":
                 name, _, head = key.rpartition("@")
                 await self._look_at_head(_repository(name), CommitId(head))
+            case "follow-ups":
+                await self.stages.follow_ups.close_left(PromotionId(key))
             case "group":
                 place, _, head = key.rpartition("@")
                 name, _, number = place.rpartition("#")

@@ -148,6 +148,22 @@ async def test_nobody_goes_on_so_it_is_closed_and_its_branch_deleted(bed: Bed) -
     await bed.follow_ups.close(bed.promotion)
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_left"),
+    [
+        pytest.param({"state": State.FAILED}, True, id="one that failed and was taken over from"),
+        pytest.param({"state": State.FAILED, "blocked": True}, False, id="one that may be tried again"),
+        pytest.param({}, False, id="one that is under way"),
+    ],
+)
+async def test_what_is_left_when_another_promotion_takes_over_is_closed(
+    bed: Bed, changes: dict[str, object], is_left: bool
+) -> None:
+    await bed.begin(**changes)
+    await bed.follow_ups.close_left(bed.promotion.id)
+    assert bed.hub.pulls[12].open is not is_left
+
+
 async def test_a_push_that_is_done_has_nothing_to_close(bed: Bed) -> None:
     await bed.begin()
     run = StepRun("push", "git-push", 1, StepStatus.SUCCEEDED, finished_at=NOW)
