@@ -39,7 +39,8 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds are `stage`, `verification` (of a Stage), `warehouse`, `config`, `command`, `pull`, `head` and `group`.
+    Kinds are `stage`, `verification` (of a Stage), `warehouse`, `config`, `command`, `pull`, `head`, `group` and
+    `follow-ups` (that a Promotion left).
     """
 
     kind: str
