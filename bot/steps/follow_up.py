@@ -87,6 +87,9 @@ class Release:
 
     checkout: Checkout
     branch: str
+    tip: CommitId
+    """Where the branch is. It is looked at before the pull request: what a merge brought is then never seen with that
+    still open."""
     head: CommitId
     changes: list[Change]
     walks_again: bool
@@ -130,34 +133,26 @@ class FollowUps:
                 f"git-push: {url} is no repository of this GitHub, so no follow-up pull request can be opened there; "
                 "say writeBack: Push in the ReviewPolicy",
             )
-        # In this order: what a merge brought is then never seen with its pull request still open.
-        await self.git.fetch(url)
-        tip = await self.git.resolve(url, f"refs/heads/{release.branch}")
-        if tip is None:
-            return failed(
-                context.alias,
-                f"git-push: the branch {release.branch!r} of {url} was deleted meanwhile; restore it, then /retry",
-            )
-        work = _Work(self, release, context, repository, tip)
-        return await work.go_on()
+        return await _Work(self, release, context, repository).go_on()
 
 
 @dataclass(slots=True)
 class _Work:
-    """One look at one follow-up; `tip` is where the branch that it goes to is."""
+    """One look at one follow-up."""
 
     all: FollowUps
     release: Release
     context: StepContext
     repository: Repository
-    tip: CommitId
 
     async def go_on(self) -> Merged | StepResult:
         pull = await self._find()
-        if pull is None and await self.release.is_there(self.tip):
+        if pull is None and await self.release.is_there(self.release.tip):
             return Merged(self.release.checkout.head or self.release.head, "the branch has it already", {})
-        if (pull is None or pull.open) and await self._is_touched(self.tip):
-            return StepResult(message=f"{self.release.branch} moved to {self.tip[:12]}", rebase_on=self.tip)
+        if (pull is None or pull.open) and await self._is_touched(self.release.tip):
+            return StepResult(
+                message=f"{self.release.branch} moved to {self.release.tip[:12]}", rebase_on=self.release.tip
+            )
         if pull is None:
             opened = await self._open()
             if isinstance(opened, StepResult):
@@ -252,11 +247,11 @@ class _Work:
         return replace(seen, green=green)
 
     async def _differences(self, head: CommitId) -> tuple[str, ...]:
-        place = (self.release.url, self.release.branch, self.tip)
+        place = (self.release.url, self.release.branch, self.release.tip)
         return await find_differences(self.all.git, place, head, self.release.changes)
 
     async def _is_ours(self, head: CommitId) -> bool:
-        span = (self.tip, head)
+        span = (self.release.tip, head)
         return await is_ours(self.all.git, self.release.url, span, self.release.head, self.context)
 
     async def _is_touched(self, after: CommitId) -> bool:

@@ -252,6 +252,8 @@ class GitPush:
             return failed(context.alias, _refused(found, "pull requests cannot be opened here"))
         await self.git.fetch(found.url)
         tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
+        if tip is None:
+            return failed(context.alias, _deleted(found))
         aimed = await self._aim(replace(found, force=False), head, tip, context)
         if isinstance(aimed, Conflict):
             return failed(context.alias, _conflict(found, aimed))
@@ -266,6 +268,7 @@ class GitPush:
         release = Release(
             checkout=found.checkout,
             branch=found.branch,
+            tip=tip,
             head=commit,
             changes=await read_changes(self.git, found.url, found.checkout.pin.commit, head),
             walks_again=_is_walked_again(found, context),
@@ -310,10 +313,7 @@ class GitPush:
         if tip is not None and await self._is_there(found, head, tip, context):
             return _done(found, head, "the branch has it already")
         if tip is None and not found.is_new:
-            return failed(
-                context.alias,
-                f"git-push: the branch {found.branch!r} of {found.url} was deleted meanwhile; restore it, then /retry",
-            )
+            return failed(context.alias, _deleted(found))
         if found.force or tip is None or not _is_walked_again(found, context):
             return None
         return StepResult(message=f"{found.branch} moved to {tip[:12]}", rebase_on=tip)
@@ -371,6 +371,12 @@ def _done(found: Destination, commit: CommitId, message: str) -> StepResult:
 
 def _with_record(result: StepResult, record: PublishRecord) -> StepResult:
     return replace(result, record=record)
+
+
+def _deleted(found: Destination) -> str:
+    return (
+        f"git-push: the branch {found.branch!r} of {found.url} was deleted meanwhile; restore it, then /retry"
+    )
 
 
 def _refused(found: Destination, message: str) -> str:
