@@ -127,7 +127,8 @@ async def test_people_can_spoil_and_stop_a_follow_up_but_not_bend_it(start_road:
     # It is opened again, on a branch that somebody moved meanwhile at another place and at ours.
     await road.edit(VALUES, "# Environment of", "# The environment of")
     after = await road.last_event()
-    await say(road, number, "/retry", answer="rocket")
+    # Said on the follow-up, which is known to be this promotion's.
+    await say(road, first.number, "/retry", answer="rocket")
     second = await wait_for_follow_up(road, after=first.number)
     await road.wait_for_check(second.number, "lockstep", "success")
     assert second.head_ref.endswith("-2")
