@@ -61,7 +61,7 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """It was closed without a merge: nothing later may run."""
+    """It was closed without a merge into the branch: nothing later may run."""
 
     reason: str
 
@@ -95,6 +95,8 @@ FollowUpAction = ReadBack | Closed | Rebuild | TurnRed | TurnGreen | MergeIt
 
 def plan_follow_up(seen: FollowUp) -> FollowUpAction:
     """What is to be done next with a follow-up pull request."""
+    if seen.merged and seen.base_branch != seen.wanted_branch:
+        return Closed(f"was merged into {seen.base_branch} instead of {seen.wanted_branch}")
     if seen.merged:
         return ReadBack()
     if not seen.open:

@@ -172,7 +172,10 @@ class _Work:
             pull = await self.all.github.find_pull_request(
                 self.repository, head_branch=self._branch(attempt), state="all"
             )
-            if pull is not None and (pull.open or pull.merged or attempt == self.context.attempt):
+            if pull is None:
+                continue
+            is_done = pull.merged and pull.base_branch == self.release.branch
+            if pull.open or is_done or attempt == self.context.attempt:
                 return pull
         return None
 
@@ -313,21 +316,23 @@ class _Work:
     async def _read_back(self, pull: PullRequest, commit: CommitId | None) -> Merged | StepResult:
         git, url = self.all.git, self.release.url
         await git.fetch(url)
-        if commit is None or await git.resolve(url, commit) != commit:
+        tip = await git.resolve(url, f"refs/heads/{self.release.branch}")
+        known = commit is not None and await git.resolve(url, commit) == commit
+        if commit is None or tip is None or not known or not await git.is_ancestor(url, commit, tip):
             raise TransientError(f"the merge of #{pull.number} is not to be seen yet", retry_after=1.0)
         await self._note(pull, commit)
         # Newest first, and the last one is what the branch was before the merge.
         line = await git.list_mainline(url, commit, limit=len(self.release.checkout.commits) + 1)
         bases = [line[0].parents[0], *(each.parents[0] for each in line[1:-1] if len(line[0].parents) == 1)]
+        if len(bases) == 1 and await self._is_touched(bases[0]):
+            # The task's edits are made on what it was merged into before they are compared.
+            return StepResult(message=f"#{pull.number} was merged on {bases[0][:12]}", rebase_on=bases[0])
         found: tuple[str, ...] = ()
         for base in bases:
             different = compare_patch(self.release.changes, await read_changes(git, url, base, commit), {})
             if not different:
                 return await self._done(pull, commit)
             found = found or tuple(str(each) for each in different)
-        if await self._is_touched(bases[0]):
-            # The task's edits are made on what it was merged into before they are compared.
-            return StepResult(message=f"#{pull.number} was merged on {bases[0][:12]}", rebase_on=bases[0])
         digest = commit[:DIGEST_LENGTH]
         if digest in self.context.promotion.accepted:
             return await self._done(pull, commit)

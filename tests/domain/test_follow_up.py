@@ -81,6 +81,11 @@ SPOILED = replace(READY, differences=("a.yaml is not what was approved",))
             replace(READY, open=False), Closed("was closed without a merge"), id="closed by somebody unknown"
         ),
         pytest.param(
+            replace(READY, open=False, merged=True, base_branch="prod"),
+            Closed("was merged into prod instead of main"),
+            id="merged elsewhere stops",
+        ),
+        pytest.param(
             replace(SPOILED, open=False, merged=True),
             ReadBack(),
             id="merged is read back, whatever was thought of it",

@@ -158,13 +158,14 @@ async def test_a_push_that_is_refused_becomes_a_follow_up_also_after_a_kill(star
     await road.approve(pull.number)
     await road.wait_until_mergeable(pull.number)
     await misbehave(road, kind="5xx-before", method="POST", path="/pulls$", count=0)
+    after = await road.last_event()
     merge = await road.merge(pull.number)
     await road.until("the branch of the follow-up", lambda: _branch_is_there(road))
     await road.bot.kill()
     assert follow_ups(road) == []
     road.sandbox.github.faults.clear()
     await road.start_bot()
-    await road.wait_for_success()
+    await road.wait_for_success(after=after)
     both = follow_ups(road)
     assert [road.issue(p.number).state for p in both] == ["closed", "closed"]
     assert [c.sha for c in await road.commits_since(merge)] == [

@@ -259,6 +259,35 @@ async def test_what_was_merged_although_it_was_spoiled_stops_until_it_is_accepte
     assert (await scene.walk()).output["commit"] == merged
 
 
+async def test_the_same_line_at_another_place_of_a_file_that_changed_is_something_else(scene: Scene) -> None:
+    await scene.until_opened()
+    # Between our last look and the merge the target got the file in another form, and the branch was bent to it.
+    other = 'other:\n  tag: "1.0.0" # the version\n' + scene.read() + "\n"
+    commit_files(scene.repository, "main", {VALUES: other})
+    theirs = git(scene.repository, "rev-parse", "main")
+    git(scene.repository, "update-ref", f"refs/heads/{BRANCH}", theirs)
+    bent = other.replace('"1.0.0"', "1.2.3", 1)
+    commit_files(scene.repository, BRANCH, {VALUES: bent})
+    scene.hub.merge(12)
+    result = await scene.walk()
+    assert result.stop is not None
+    assert "brought something else than was approved" in result.stop.reason
+
+
+async def test_one_that_was_merged_elsewhere_fails_and_is_opened_again(scene: Scene) -> None:
+    await scene.until_opened()
+    git(scene.repository, "branch", "prod", "main")
+    scene.hub.pulls[12] = replace(scene.hub.pulls[12], base_branch="prod")
+    scene.hub.merge(12)
+    result = await scene.walk()
+    assert result.status is StepStatus.FAILED
+    assert "was merged into prod instead of main" in result.message
+    assert scene.tip() == scene.merge
+    scene.bench.attempt = 2
+    await scene.walk()
+    assert list(scene.hub.pulls) == [12, 13]
+
+
 async def test_one_that_was_retargeted_is_red(scene: Scene) -> None:
     await scene.until_opened()
     scene.hub.pulls[12] = replace(scene.hub.pulls[12], base_branch="prod")
