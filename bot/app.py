@@ -48,6 +48,7 @@ from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer, make_finders
+from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
 from bot.workflow.looks import Looks
@@ -138,6 +139,7 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
             git=git,
             terraform=terraform,
             github=github,
+            branch_rules=github.branch_rules,
             argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
@@ -190,7 +192,8 @@ def join(
     evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
     meter = Meter(ports.http, ports.clock)
     verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
-    looker = StageLooker(gatherer, reporter, publisher, store, github)
+    follow_ups = OpenFollowUps(store, ports.git, github, ports.branch_rules, ports.clock)
+    looker = StageLooker(gatherer, reporter, publisher, store, github, follow_ups)
     worker = Worker(
         previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
         fulfiller=Fulfiller(runners, ports.git, store, ports.vault, ports.clock),
@@ -204,6 +207,7 @@ def join(
         configuration=configuration,
         evaluator=evaluators.of,
         arrival=Arrival(store, ports.clock, verifier),
+        follow_ups=follow_ups,
     )
     return _join_looks(
         settings, ports, store, identity, _Joined(looker, reporter, worker, verifier, author[1])

@@ -44,6 +44,40 @@ def compare_patch(
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A line of a patch that was approved with a hole, `<origin>` in place of it, and what it became."""
+
+    path: str
+    approved: str
+    actual: str
+
+
+def find_filled(
+    approved: Sequence[Change], actual: Sequence[Change], origins: Mapping[str, str]
+) -> tuple[Filled, ...]:
+    """The lines of an actual patch whose values were not known when it was approved; it fits the approved one."""
+    wanted = {change.path: change for change in approved}
+    found: list[Filled] = []
+    for change in actual:
+        if change.path not in wanted:
+            continue
+        pairs = zip(*_paired(wanted[change.path], change), strict=False)
+        found += [
+            Filled(change.path, _with_origins(line, origins).strip(), now.strip())
+            for line, now in pairs
+            if any(sentinel in line for sentinel in origins)
+        ]
+    return tuple(found)
+
+
+def _paired(approved: Change, actual: Change) -> tuple[list[str], list[str]]:
+    """Lines of the one that belong to those of the other."""
+    if approved.before == actual.before and approved.after is not None and actual.after is not None:
+        return _lines(approved.after), _lines(actual.after)
+    return _edits(approved).added, _edits(actual).added
+
+
 def paths_left_open(
     approved: Sequence[StepReport], now: Sequence[StepReport], checkout: str
 ) -> frozenset[str]:
@@ -112,11 +146,15 @@ def _compare_lines(
     found = []
     for number, (line, actual) in enumerate(zip(wanted, got, strict=True), start=1):
         if line != actual and not _fits(line, actual, origins):
-            shown = line
-            for sentinel, origin in origins.items():
-                shown = shown.replace(sentinel, f"<{origin}>")
+            shown = _with_origins(line, origins)
             found.append(Difference(f"{path}:{number}", shown.strip(), actual.strip()))
     return found
+
+
+def _with_origins(line: str, origins: Mapping[str, str]) -> str:
+    for sentinel in sorted(origins, key=len, reverse=True):
+        line = line.replace(sentinel, f"<{origins[sentinel]}>")
+    return line
 
 
 def _fits(line: str, actual: str, origins: Mapping[str, str]) -> bool:

@@ -205,9 +205,9 @@ def _judge_bypass(facts: BranchFacts) -> list[Finding]:
     if facts.pushes and ruled and not facts.bypass:
         return [unknown(check, subject, "GitHub does not tell whether the App may pass the rules")]
     if facts.pushes and ruled and facts.bypass in ("never", "pull_requests_only"):
-        said = "the App cannot push its release commit there"
-        remedy = "add the App to the bypass list (always), or set writeBack: PullRequest in the policies"
-        return [fail(check, subject, said, remedy)]
+        said = "the App cannot push its release commit there, so each goes by a follow-up pull request"
+        remedy = "say writeBack: PullRequest in the policies, or add the App to the bypass list (always)"
+        return [warn(check, subject, said, remedy)]
     if not facts.pushes and facts.bypass == "always":
         said = "the App may pass the rules, although no policy has it push there"
         return [warn(check, subject, said, "take it off the bypass list")]

@@ -27,6 +27,10 @@ class Repository:
     def __str__(self) -> str:
         return f"{self.owner}/{self.name}"
 
+    def is_same(self, other: Repository | None) -> bool:
+        """Whether both are one: GitHub's names are the same whatever the case of their letters."""
+        return other is not None and str(self).lower() == str(other).lower()
+
 
 @dataclass(frozen=True, slots=True)
 class User:

@@ -323,6 +323,8 @@ class Preview:
     """Why the branch does not hold the prepared change (people's commits), empty if it does."""
     source: str = ""
     """The head branch that the task itself names for its pull request, empty where Lockstep does."""
+    write_back: str = ""
+    """The rules of the target's branch that refuse the App's push of what is deferred, empty if none is known to."""
 
     @property
     def checkouts(self) -> tuple[str, ...]:

@@ -181,11 +181,6 @@ def _of_policy(policy: ReviewPolicy) -> Iterator[_Finding]:
         yield _Finding(
             "spec", f"the ReviewPolicy {name} asks for apply: {policy.apply}, which is not carried out yet"
         )
-    if policy.write_back != "Push":
-        yield _Finding(
-            "spec",
-            f"the ReviewPolicy {name} asks for writeBack: {policy.write_back}, which is not carried out yet",
-        )
     if policy.rollback_infra != "WithFreight":
         yield _Finding(
             "spec",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.ports.artifacts import Artifacts, ArtifactsOfProjects
+from bot.ports.branch_rules import BranchRules
 from bot.ports.commands import Commands
 from bot.ports.errors import TerminalError, TransientError
 from bot.ports.git import (
@@ -70,6 +71,7 @@ class Ports:
     git: Git
     terraform: Terraform
     github: GitHub
+    branch_rules: BranchRules
     argocd: ArgoCD
     registry: Registries
     charts: Charts
@@ -94,6 +96,7 @@ __all__ = [
     "ArgoCD",
     "Artifacts",
     "ArtifactsOfProjects",
+    "BranchRules",
     "Charts",
     "Clock",
     "Commands",

@@ -9,6 +9,7 @@ from bot.domain.review import Presence, Preview, Problem, StepClass, StepReport
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of
+from bot.reports.follow_up import follow_up_of
 from bot.reports.gates import all_missing
 from bot.reports.markdown import bullets, caution, clean, code, details, fence, html_code, plain, table
 from bot.reports.plans import apply_sections, apply_title, counts_line
@@ -226,12 +227,15 @@ def _log(run: StepRun) -> Section:
 
 
 def _closing(view: PromotionView) -> str:
-    """The commits that this release left, which GitHub links by itself, and the page with everything."""
+    """The commits and the follow-up of this release, which GitHub links by itself, and the page with everything."""
     promotion = view.promotion
     parts = []
     for name, commit in (("Merge", promotion.merge_commit), ("release commit", promotion.release_commit)):
         if commit:
             parts.append(f"{name} {commit if _COMMIT.fullmatch(commit) else code(commit)}")
+    # The number alone, written so that GitHub links it.
+    numbers = [number for run in view.outcome.runs.values() if (number := follow_up_of(run.detail))]
+    parts += [f"follow-up pull request #{number}" for number in dict.fromkeys(numbers)]
     if view.page:
         parts.append(f"[details]({view.page})")
     return " · ".join(parts)

@@ -15,7 +15,7 @@ _MOST_PATHS = 100
 
 def file_sections(view: PromotionView, preview: Preview) -> list[Section]:
     """In this order: what the diff holds, what is committed after the merge, what is pushed elsewhere."""
-    found = [_prepared(view, preview), _deferred(preview), _others(preview)]
+    found = [_prepared(view, preview), _deferred(view, preview), _others(preview)]
     shown = [section for section in found if section.at(0)]
     return [Section(("### Files",)), *shown] if shown else []
 
@@ -36,14 +36,15 @@ def _prepared(view: PromotionView, preview: Preview) -> Section:
     return Section((whole, whole, whole, f"In the diff: {plural(len(paths), 'file')}." if lines else ""))
 
 
-def _deferred(preview: Preview) -> Section:
+def _deferred(view: PromotionView, preview: Preview) -> Section:
     """What is committed only later, with the values that do not exist yet as such."""
     changes = preview.split.deferred.changes
     if not changes:
         return Section(("",))
     when = "once Terraform has succeeded" if preview.applies else "once the steps before it are done"
     lead = f"Committed after the merge, {when} ({counted(changes)})"
-    reason = f"{lead}. It is not in the diff, because whatever is merged is rolled out at once:"
+    how = f". It is committed {view.write_back}" if "pull request" in view.write_back else ""
+    reason = f"{lead}. It is not in the diff, because whatever is merged is rolled out at once{how}:"
     patch = clean(patch_text(changes, preview.origins))
     paths = bullets([code(change.path) for change in changes], _MOST_PATHS)
     return Section(

@@ -73,7 +73,7 @@ def _what(step: StepReport, preview: Preview, view: PromotionView) -> str:
         case CommitRecord():
             return _commit(record, preview)
         case PublishRecord():
-            return _publish(record, view)
+            return _publish(record, preview, view)
         case EffectRecord():
             return _effect(record)
         case GateRecord():
@@ -104,12 +104,14 @@ def _commit(record: CommitRecord, preview: Preview) -> str:
     return f"commit {names(paths, 3)} as {code(first_line(record.message), 100)}"
 
 
-def _publish(record: PublishRecord, view: PromotionView) -> str:
+def _publish(record: PublishRecord, preview: Preview, view: PromotionView) -> str:
     if record.tag:
         return f"push the tag {code(record.tag)}"
     if record.generated:
         return "push to a branch of its own"
-    if "pull request" in view.write_back:
+    target = preview.target
+    is_target = record.checkout in preview.checkouts and record.branch == target.branch
+    if is_target and "pull request" in view.write_back:
         return f"open a follow-up pull request to {code(record.branch)} and merge it when it is green"
     return f"push to {code(record.branch)}"
 

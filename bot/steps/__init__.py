@@ -16,6 +16,7 @@ from bot.steps.delete import Delete
 from bot.steps.dns_wait import DnsWait
 from bot.steps.fail import Fail
 from bot.steps.file_write import FileWrite
+from bot.steps.follow_up import FollowUps
 from bot.steps.get_user_input import GetUserInput
 from bot.steps.gh_create_issue import GhCreateIssue
 from bot.steps.gh_issue_add_comment import GhIssueAddComment
@@ -179,6 +180,7 @@ def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
 
 def build_steps(ports: Ports) -> Mapping[str, Step]:
     """Every step kind by name, each with only the ports that it declares."""
+    follow_ups = FollowUps(ports.git, ports.github, ports.branch_rules, ports.store)
     return {
         **_ALONE,
         "argocd-update": ArgoCDUpdate(ports.argocd, ports.git),
@@ -197,11 +199,11 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "git-commit": GitCommit(ports.git),
         "git-merge-pr": GitMergePr(ports.github),
         "git-open-pr": GitOpenPr(ports.git, ports.github),
-        "git-push": GitPush(ports.git),
+        "git-push": GitPush(ports.git, follow_ups=follow_ups),
         "git-tag": GitTag(ports.git),
         "git-wait-for-pr": GitWaitForPr(ports.github),
         "github-push": GitPush(
-            ports.git, "github-push", SigningPusher(ports.git, ports.github, ports.signed_push)
+            ports.git, "github-push", SigningPusher(ports.git, ports.github, ports.signed_push), follow_ups
         ),
         "helm-template": HelmTemplate(ports.renderer),
         "helm-update-chart": HelmUpdateChart(ports.renderer, ports.vault),

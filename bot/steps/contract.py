@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from bot.domain.files import CommitId, File
+from bot.domain.files import Change, CommitId, File
 from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop, Target
 from bot.domain.review import Pin, Problem, Record, StepClass, StepKind, StepReport
 from bot.domain.review_policy import ReviewPolicy
@@ -40,7 +40,8 @@ class StepContext:
     replaces the `env` of plans in a preview of code that nobody entitled has reviewed. `answer` is what a person
     answered to this step on the pull request, None if nobody has. `marker` is the signed block that the last trailer
     of a commit holds, empty for none. `merged` is the target's branch for checkouts that a preview makes behind the
-    step that waits for the merge, None before it.
+    step that waits for the merge, None before it. `deferred` is what was approved to be committed after the merge, and
+    `origins` says what the stand-ins in it stand for (fulfil only).
     """
 
     promotion: Promotion
@@ -59,6 +60,8 @@ class StepContext:
     answer: Mapping[str, Value] | None = None
     marker: str = ""
     merged: MergedBranch | None = None
+    deferred: tuple[Change, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def outcome_unknown(self) -> bool:

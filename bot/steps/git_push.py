@@ -7,24 +7,26 @@ Commits for any other branch are carried over as they are, path by path, and nev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.domain.compare import compare_patch
-from bot.domain.files import Change, CommitId
+from bot.domain.files import CommitId
 from bot.domain.review import PublishRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, PushOutcome, Refused
 from bot.ports.git import Commit
+from bot.reports.follow_up import follow_up_of
 from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.follow_up import FollowUps, Release
 from bot.steps.git_commit import carried_by_merge
 from bot.steps.github_push import Move, SigningPusher
 from bot.steps.messages import PREFIX
 from bot.steps.options import Options
 from bot.steps.pull_requests import is_for_review
-from bot.steps.replay import Conflict, replay
+from bot.steps.replay import Conflict, read_changes, replay
 from bot.steps.worktree import clean_path
 
 KIND = StepKind("git-push", StepClass.PUBLISH)
@@ -94,6 +96,8 @@ class GitPush:
     name: str = KIND.name
     signing: SigningPusher | None = None
     """For `github-push`: GitHub makes the commits of a branch, and signs them."""
+    follow_ups: FollowUps | None = None
+    """How commits reach the pull request's target where they are not pushed there."""
 
     @property
     def kind(self) -> StepKind:
@@ -136,6 +140,8 @@ class GitPush:
         elif not found.has_commits and found.branch == found.checkout.pin.branch:
             head = context.merge if carried_by_merge(found.checkout, context) else found.checkout.head
             result = _done(found, head or found.checkout.head, "nothing to push")
+        elif self._goes_by_pull(found, context):
+            result = await self._follow_up(found, found.checkout.head, context)
         else:
             result = await self._push_branch(found, found.checkout.head, context)
         return _with_record(result, self._record(wanted, found))
@@ -220,6 +226,8 @@ class GitPush:
                     found.checkout.head = commit
                     return _done(found, commit, f"pushed to {found.branch}")
                 case Refused(message=message):
+                    if self.follow_ups is not None and tip is not None and _is_for_target(found, context):
+                        return await self._follow_up(found, head, context)
                     return failed(context.alias, _refused(found, message))
                 case Moved(tip=moved):
                     answer = await self._moved(found, head, moved, context)
@@ -230,6 +238,48 @@ class GitPush:
             f"git-push: the branch {found.branch!r} of {found.url} moved before each of {_FORCED_TRIES} tries; "
             "somebody else writes to it all the time, say /retry when it is quiet",
         )
+
+    def _goes_by_pull(self, found: Destination, context: StepContext) -> bool:
+        """Whether the policy asks for a follow-up pull request, or one was begun that a push must not overtake."""
+        is_possible = found.has_commits and found.checkout.pin.commit is not None
+        if self.follow_ups is None or not is_possible or not _is_for_target(found, context):
+            return False
+        begun = context.run is not None and bool(follow_up_of(context.run.detail))
+        return begun or context.policy.write_back == "PullRequest"
+
+    async def _follow_up(self, found: Destination, head: CommitId, context: StepContext) -> StepResult:
+        if self.follow_ups is None:
+            return failed(context.alias, _refused(found, "pull requests cannot be opened here"))
+        await self.git.fetch(found.url)
+        tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
+        if tip is None:
+            return failed(context.alias, _deleted(found))
+        aimed = await self._aim(replace(found, force=False), head, tip, context)
+        if isinstance(aimed, Conflict):
+            return failed(context.alias, _conflict(found, aimed))
+        commit, base = aimed
+
+        async def push(branch: str, expected: CommitId | None) -> tuple[PushOutcome, CommitId]:
+            if self.signing is None:
+                return await self.git.push(found.url, commit, branch, expected=expected), commit
+            move = Move(branch, expected, base, force=expected is not None)
+            return await self.signing.push(found.url, commit, move)
+
+        release = Release(
+            checkout=found.checkout,
+            branch=found.branch,
+            tip=tip,
+            head=commit,
+            changes=await read_changes(self.git, found.url, found.checkout.pin.commit, head),
+            walks_again=_is_walked_again(found, context),
+            push=push,
+            is_there=lambda there: self._is_there(found, head, there, context),
+        )
+        done = await self.follow_ups.carry(release, context)
+        if isinstance(done, StepResult):
+            return done
+        output = _output(found, done.commit, commit_url(found.url, done.commit))
+        return StepResult(output=output, message=done.message, detail=done.detail)
 
     async def _push(
         self, found: Destination, commit: CommitId, expected: CommitId | None
@@ -263,10 +313,7 @@ class GitPush:
         if tip is not None and await self._is_there(found, head, tip, context):
             return _done(found, head, "the branch has it already")
         if tip is None and not found.is_new:
-            return failed(
-                context.alias,
-                f"git-push: the branch {found.branch!r} of {found.url} was deleted meanwhile; restore it, then /retry",
-            )
+            return failed(context.alias, _deleted(found))
         if found.force or tip is None or not _is_walked_again(found, context):
             return None
         return StepResult(message=f"{found.branch} moved to {tip[:12]}", rebase_on=tip)
@@ -293,24 +340,22 @@ class GitPush:
         base = found.checkout.pin.commit
         if base is None or not commit.parents:
             return False
-        ours = await self._changes(found.url, base, head)
-        theirs = await self._changes(found.url, commit.parents[0], commit.id)
+        ours = await read_changes(self.git, found.url, base, head)
+        theirs = await read_changes(self.git, found.url, commit.parents[0], commit.id)
         return not compare_patch(ours, theirs, {})
 
-    async def _changes(self, url: str, before: CommitId, after: CommitId) -> list[Change]:
-        pairs = {path: (old, new) for path, old, new in await self.git.diff(url, before, after)}
-        old = {path: entry for path, (entry, _) in pairs.items() if entry is not None}
-        new = {path: entry for path, (_, entry) in pairs.items() if entry is not None}
-        was, now = await self.git.read_files(url, old), await self.git.read_files(url, new)
-        return [Change(path, was.get(path), now.get(path)) for path in pairs]
+
+def _is_for_target(found: Destination, context: StepContext) -> bool:
+    """Whether the branch is the one that the pull request goes to."""
+    target = context.promotion.target
+    if target is None or found.branch != target.branch:
+        return False
+    return normalize_git_url(found.url) == normalize_git_url(target.url)
 
 
 def _is_walked_again(found: Destination, context: StepContext) -> bool:
-    """Whether a moved branch begins the walk again: only the one that the pull request goes to is pinned anew then."""
-    target = context.promotion.target
-    if target is None or found.branch != found.checkout.pin.branch:
-        return False
-    return found.branch == target.branch and normalize_git_url(found.url) == normalize_git_url(target.url)
+    """Whether a moved branch begins the walk again: only checkouts of the target itself are pinned anew then."""
+    return found.branch == found.checkout.pin.branch and _is_for_target(found, context)
 
 
 def _output(found: Destination, commit: Value, url: Value) -> dict[str, Value]:
@@ -325,13 +370,12 @@ def _done(found: Destination, commit: CommitId, message: str) -> StepResult:
 
 
 def _with_record(result: StepResult, record: PublishRecord) -> StepResult:
-    return StepResult(
-        status=result.status,
-        output=result.output,
-        message=result.message,
-        record=record,
-        problem=result.problem,
-        rebase_on=result.rebase_on,
+    return replace(result, record=record)
+
+
+def _deleted(found: Destination) -> str:
+    return (
+        f"git-push: the branch {found.branch!r} of {found.url} was deleted meanwhile; restore it, then /retry"
     )
 
 

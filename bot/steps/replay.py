@@ -41,6 +41,15 @@ async def replay(git: Git, checkout: Checkout, tip: CommitId) -> CommitId | Conf
     return await git.commit(url, tree, (tip,), made.message, made.author)
 
 
+async def read_changes(git: Git, url: str, before: CommitId | None, after: CommitId) -> list[Change]:
+    """What lies between two commits of a mirror, with the contents of both; None before is nothing at all."""
+    pairs = {path: (old, new) for path, old, new in await git.diff(url, before, after)}
+    old = {path: entry for path, (entry, _) in pairs.items() if entry is not None}
+    new = {path: entry for path, (_, entry) in pairs.items() if entry is not None}
+    was, now = await git.read_files(url, old), await git.read_files(url, new)
+    return [Change(path, was.get(path), now.get(path)) for path in pairs]
+
+
 def _all_changes(checkout: Checkout) -> tuple[Change, ...]:
     combined: dict[str, Change] = {}
     for commit in checkout.commits:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bot.domain.files import Change, Entry, File, Mode
+from bot.domain.files import Change, CommitId, Entry, File, Mode
 from bot.domain.review import Pin
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.ports import Git, TerminalError
@@ -273,6 +273,18 @@ class WorkTree:
         checkout = self.checkout_at(place)
         checkout.commits.append(LocalCommit(message, changes))
         checkout.committed = dict(checkout.overlay)
+
+    async def advance(self, place: str, commit: CommitId, *, keep: bool = True) -> None:
+        """Let a checkout stand at a published commit, which holds all that was committed in it.
+
+        What is not committed yet stays if `keep` says so.
+        """
+        checkout = self.checkout_at(place)
+        staged = await self.staged(place) if keep else ()
+        checkout.files = await self._git.list_files(checkout.pin.url, commit)
+        checkout.pin = replace(checkout.pin, commit=commit, created=False)
+        checkout.overlay = {change.path: change.after for change in staged}
+        checkout.committed, checkout.commits, checkout.head = {}, [], commit
 
     # -- inside ------------------------------------------------------------------------------------------------
 

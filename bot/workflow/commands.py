@@ -97,6 +97,7 @@ class Commands:
             return
         url = self.github.clone_url(event.repository)
         promotion = await self.store.find_promotion_by_pull(url, event.number)
+        promotion = promotion or await self._followed_up(event)
         if await self.store.is_command_done(str(event.repository), event.comment):
             return
         if isinstance(command, CommandProblem):
@@ -117,6 +118,13 @@ class Commands:
                 rendered = isinstance(command, Explain | Status | Doctor | Help)
                 await self._reply(event, reply if rendered else plain(reply))
         await self.store.finish_command(str(event.repository), event.comment)
+
+    async def _followed_up(self, event: Commented) -> Promotion | None:
+        """The Promotion whose follow-up pull request was commented on, None if it is no such one."""
+        if not event.on_pull_request:
+            return None
+        pull = await self.github.get_pull_request(event.repository, event.number)
+        return await self.looker.follow_ups.find_promotion(pull)
 
     async def _refuse(self, event: Commented, message: str) -> None:
         await self.reporter.react(event.repository, event.comment, "-1")
@@ -211,7 +219,8 @@ class Commands:
         """A person's promotion takes the Stage over from one that failed."""
         for old in await self.store.list_promotions(project, stage):
             if old.blocked:
-                await self.store.save_promotion(replace(old, blocked=False), expected=old)
+                left = Look("follow-ups", old.id, "another promotion takes over")
+                await self.store.save_promotion(replace(old, blocked=False), expected=old, looks=[left])
 
     async def _rollback(self, asked: Asked, command: Rollback) -> str:
         stage = self._stage(asked, command.project, command.stage)

@@ -7,17 +7,22 @@ begun again at any time: work trees are made anew, finished effects are not repe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.domain.accepted import changed_outputs, with_accepted
-from bot.domain.compare import compare_patch, paths_left_open
-from bot.domain.digest import DIGEST_LENGTH, canonical
-from bot.domain.files import Change, CommitId
+from bot.domain.files import CommitId
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
-from bot.domain.review import CommitRecord, FrozenRecord, Pin, Preview, StepClass, StepReport
+from bot.domain.review import (
+    CommitRecord,
+    FrozenRecord,
+    Pin,
+    Preview,
+    PublishRecord,
+    StepClass,
+    StepReport,
+)
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.storing import storable_run
 from bot.domain.values import Value, has_empty_secret
@@ -25,9 +30,11 @@ from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
 from bot.steps.contract import Step as StepRunner
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree, join
+from bot.workflow.comparing import Comparison
 from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.merges import find_lost_change, is_merged, is_public
 from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
+from bot.workflow.published import find_public, note_push, stand_at
 
 _MADE_ANEW = (StepClass.EDIT, StepClass.PURE, StepClass.COMMIT)
 _ASKED_AGAIN = (StepClass.INFRA, StepClass.READ, StepClass.PURE)
@@ -92,6 +99,7 @@ class _Walk:
     reports: list[StepReport] = field(default_factory=list)
     worst: StepStatus = StepStatus.SUCCEEDED
     reason: str = ""
+    released: CommitId | None = None
 
     async def run(self) -> Finished | Waiting | Stopped | Moved:
         """Walk every step in order."""
@@ -103,17 +111,26 @@ class _Walk:
             self.reports.append(outcome)
             self.progress.record(step, outcome.status, dict(outcome.output))
             self._weigh(step, outcome)
+            await self._note_push(outcome)
         state = {
             StepStatus.FAILED: State.FAILED,
             StepStatus.ERRORED: State.ERRORED,
             StepStatus.ABORTED: State.ABORTED,
         }
-        return Finished(state.get(self.worst, State.SUCCEEDED), self.reason, self._release_commit())
+        return Finished(state.get(self.worst, State.SUCCEEDED), self.reason, self.released)
 
     async def _step(self, step: Step, approved: StepReport) -> StepReport | Waiting | Stopped | Moved:
         kept = await self._prepared(step, approved)
         if kept is not None:
             return kept
+        public = find_public(approved, self.task.preview.steps, self.runs)
+        if public is not None and isinstance(approved.record, CommitRecord):
+            await stand_at(self.fulfiller.git, self.tree, approved.record.checkout, public)
+            if approved.record.checkout in self.task.preview.checkouts:
+                self.released = public
+            return replace(
+                approved, status=StepStatus.SUCCEEDED, output={**approved.output, "commit": public}
+            )
         run = self.runs.get(step.alias)
         if run is not None and self._is_kept(step, approved, run):
             return replace(approved, status=run.status, output=run.output, message=run.message)
@@ -123,7 +140,7 @@ class _Walk:
             config = self.evaluator.config(step, self.progress)
         except TerminalError as error:
             return await self._close(step, approved, StepResult(StepStatus.ERRORED, message=str(error)))
-        stop = await self._compare(step, approved)
+        stop = await self._comparison().find_stop(step, approved)
         if stop is not None:
             return Stopped(stop)
         return await self._execute(step, approved, config)
@@ -184,49 +201,9 @@ class _Walk:
         same_attempt = run.attempt == self.task.promotion.attempt
         return same_attempt if handler or run.status in _BAD else True
 
-    async def _compare(self, step: Step, approved: StepReport) -> Stop | None:
-        """Before a deferred commit: is it the approved patch with its holes filled?"""
-        if approved.step_class is not StepClass.COMMIT or not isinstance(approved.record, CommitRecord):
-            return None
-        place = approved.record.checkout
-        actual = self._without_states(await self.tree.staged(place), place)
-        open_ = paths_left_open(self.task.preview.steps, self.reports, place)
-        wanted = [change for change in self._wanted(approved.record) if change.path not in open_]
-        found = [change for change in actual if change.path not in open_]
-        accepted = with_accepted(wanted, found, changed_outputs(self.task.preview.steps, self.reports))
-        differences = compare_patch(accepted, found, self.task.preview.origins)
-        if not differences:
-            return None
-        digest = self._digest(actual)
-        if digest in self.task.promotion.accepted:
-            return None
-        return Stop(
-            f"{step.alias} would commit something else than was approved",
-            digest,
-            tuple(str(difference) for difference in differences),
-        )
-
-    def _without_states(self, changes: Sequence[Change], checkout: str) -> tuple[Change, ...]:
-        """The changes less Terraform states that are kept in Git: an apply changes them, and nobody reviews them."""
-        states = {path for apply in self.task.preview.applies for path in apply.state_files}
-        return tuple(change for change in changes if not {change.path, join(checkout, change.path)} & states)
-
-    def _wanted(self, record: CommitRecord) -> list[Change]:
-        """The approved patch less what the merge holds already."""
-        split = self.task.preview.split
-        if record.checkout not in self.task.preview.checkouts:
-            return list(record.changes)
-        deferred = {change.path for change in split.deferred.changes}
-        files = self.tree.checkout_at(record.checkout).files
-        return [
-            change
-            for change in record.changes
-            if change.path in deferred and files.get(change.path) != (change.after and change.after.entry)
-        ]
-
-    def _digest(self, changes: tuple[Change, ...]) -> str:
-        text = canonical([[c.path, c.after.data.hex() if c.after is not None else None] for c in changes])
-        return self.fulfiller.vault.digest(text)[:DIGEST_LENGTH]
+    def _comparison(self) -> Comparison:
+        task = self.task
+        return Comparison(task.promotion, task.preview, self.tree, tuple(self.reports), self.fulfiller.vault)
 
     async def _execute(
         self, step: Step, approved: StepReport, config: Value
@@ -299,6 +276,8 @@ class _Walk:
             pins=self._pins(),
             author=self.task.author,
             marker=self.task.marker,
+            deferred=self.task.preview.split.deferred.changes,
+            origins=self.task.preview.origins,
         )
 
     def _pins(self) -> Mapping[str, Pin]:
@@ -392,6 +371,26 @@ class _Walk:
             if status in _BAD:
                 self.reason = f"{step.alias}: {report.message}"
 
-    def _release_commit(self) -> CommitId | None:
-        ours = [self.tree.checkouts.get(place) for place in self.task.preview.checkouts]
-        return next((c.head for c in ours if c is not None and c.head and c.head != c.pin.commit), None)
+    async def _note_push(self, report: StepReport) -> None:
+        """What was published counts from here on as what was committed; of the target's branch it is the release."""
+        record = report.record
+        standing = await note_push(self.fulfiller.git, self.tree, self.reports)
+        if not isinstance(record, PublishRecord):
+            return
+        if standing is None:
+            self._note_release(report, record)
+            return
+        for index, stands in standing.items():
+            self.reports[index] = stands
+            self.progress.record(self.task.promotion.steps[index], stands.status, dict(stands.output))
+        if record.checkout in self.task.preview.checkouts:
+            self.released = self.tree.checkout_at(record.checkout).head
+
+    def _note_release(self, report: StepReport, record: PublishRecord) -> None:
+        """What a checkout of another branch left on the target's."""
+        preview, commit = self.task.preview, report.output.get("commit")
+        is_target = record.checkout in preview.checkouts and record.branch == preview.target.branch
+        is_other = record.branch != self.tree.checkout_at(record.checkout).pin.branch
+        done = report.status is StepStatus.SUCCEEDED and bool(record.commits)
+        if done and is_target and is_other and isinstance(commit, str) and commit != self.task.merge:
+            self.released = CommitId(commit)

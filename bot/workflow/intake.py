@@ -22,6 +22,7 @@ from bot.domain.events import (
     RepositoryChanged,
     ReviewChanged,
 )
+from bot.domain.follow_up import promotion_of_branch
 from bot.domain.github import PullNumber, Repository
 from bot.domain.pipeline import Pipeline
 from bot.domain.promotion import Promotion
@@ -105,7 +106,7 @@ class Intake:
         looks += self._watching(event)
         for promotion in await self.store.list_unfinished_promotions():
             target = promotion.target
-            if target is not None and self.github.repository_of(target.url) == event.repository:
+            if target is not None and event.repository.is_same(self.github.repository_of(target.url)):
                 await self._note_pusher(promotion, event)
                 looks.append(
                     Look("stage", f"{promotion.project}/{promotion.stage}", f"{event.ref} was pushed")
@@ -124,8 +125,9 @@ class Intake:
         return [Look("warehouse", f"{project}/{name}", f"{event.ref} was pushed") for project, name in found]
 
     async def _note_pusher(self, promotion: Promotion, event: Pushed) -> None:
-        """Remember who pushed to a promotion branch: their approval of what is there does not count."""
-        if event.ref != f"refs/heads/{promotion.branch}" or event.after is None or event.sender.bot:
+        """Remember who pushed to a branch of the promotion: their word for what is there does not count."""
+        ours = event.branch == promotion.branch or promotion_of_branch(event.branch) == promotion.id
+        if not ours or event.after is None or event.sender.bot:
             return
         for _ in range(_TRIES):
             if event.sender.id in promotion.pushers:

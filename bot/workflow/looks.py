@@ -224,6 +224,8 @@ class Looks:
             case "head":
                 name, _, head = key.rpartition("@")
                 await self._look_at_head(_repository(name), CommitId(head))
+            case "follow-ups":
+                await self.stages.follow_ups.close_left(PromotionId(key))
             case "group":
                 place, _, head = key.rpartition("@")
                 name, _, number = place.rpartition("#")
@@ -283,6 +285,8 @@ class Looks:
     async def _look_at_pull(self, repository: Repository, number: PullNumber) -> None:
         """Somebody else's pull request: the required check must conclude there too."""
         pull = await self.github.get_pull_request(repository, number)
+        if await self.stages.follow_ups.wake(pull):
+            return
         if pull.open and not await self._is_promotions(pull):
             await self._judge(pull)
 
@@ -293,6 +297,8 @@ class Looks:
             if promotion is not None and not promotion.state.ended:
                 look = Look("stage", f"{promotion.project}/{promotion.stage}", "its check was asked for")
                 await self.store.request_looks([look])
+            elif await self.stages.follow_ups.wake(pull):
+                continue
             elif pull.open and pull.head == head and not await self._is_promotions(pull):
                 await self._judge(pull)
 
@@ -303,7 +309,10 @@ class Looks:
         stage = self.configuration.stage(promotion.project, promotion.stage) if promotion else None
         if stage is None or not unfinished:
             pull = await self.github.get_pull_request(repository, number)
-            await self.reporter.post_check(repository, await self.bystanders.judge(pull, head))
+            follow_ups = self.stages.follow_ups
+            ours = await follow_ups.find_promotion(pull) is not None
+            judged = follow_ups.judge_group if ours else self.bystanders.judge
+            await self.reporter.post_check(repository, await judged(pull, head))
             return
         seen = await self.stages.gatherer.gather(stage)
         await self.reporter.post_check(repository, await judge_group(self.stages.gatherer.git, seen, head))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from bot.domain.files import CommitId, Entry
 from bot.domain.promotion import StepStatus
@@ -55,3 +56,8 @@ def is_public(approved: StepReport, preview: Preview) -> bool:
         return True
     later = preview.steps[approved.index : preview.split.cut]
     return any(isinstance(s.record, PublishRecord) and s.record.checkout == record.checkout for s in later)
+
+
+def without_review(preview: Preview) -> Preview:
+    """A preview of which nothing is in the tree yet: every step runs for real."""
+    return replace(preview, split=replace(preview.split, cut=0, prepared=()), differences={})

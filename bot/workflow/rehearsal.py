@@ -37,6 +37,7 @@ class Rehearsal:
         evaluator = await self.worker.evaluator(promotion)
         try:
             preview = await self.worker.previewer.preview(promotion, policy, evaluator)
+            preview = await self.worker.follow_ups.with_obstacle(preview, policy)
         finally:
             await self.worker.store.drop_bundles(promotion.id)
         promotion = replace(promotion, digest=preview.digest, target=preview.target)

@@ -5,28 +5,29 @@ Nothing here talks to GitHub; a wish that says what is shown already is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
-from bot.domain.codec import encode
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
 from bot.domain.marker import Marker, render_marker
+from bot.domain.model import Stage
 from bot.domain.planning import Snapshot, merge_method
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Json
 from bot.domain.view import Outcome, PromotionView, StageLine
 from bot.ports import Clock, GitHub, Post, StageRecord, Store, Vault
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
+from bot.steps.posts import check_post
 from bot.workflow.configuration import Configuration
 from bot.workflow.proofs import present_runs
 
-_CHECKS, _PULL, _COMMENTS = 0, 1, 2
+_PULL, _COMMENTS = 1, 2
 
 _DEPLOYED = {
     State.HELD: DeploymentState.QUEUED,
@@ -71,9 +72,7 @@ class Reporter:
             stages=await self._stages(promotion),
             waiting=waiting,
             page=self.page_of(promotion),
-            write_back="pushed to the branch"
-            if seen.policy.write_back == "Push"
-            else "by a follow-up pull request",
+            write_back=describe_write_back(seen.policy, preview),
             outcome=Outcome(runs=runs),
             auto_merge=bool(merge_method(seen.policy, preview)),
             people_commits=seen.people_commits,
@@ -147,10 +146,7 @@ class Reporter:
         await self._queue_check(repository, check)
 
     async def _queue_check(self, repository: Repository, check: CheckRun) -> None:
-        payload: Mapping[str, Json] = {"repository": str(repository), "check": encode(check)}
-        await self.store.queue_post(
-            Post(f"check/{repository}/{check.head}/{check.name}", "check", str(repository), _CHECKS, payload)
-        )
+        await self.store.queue_post(check_post(repository, check))
 
     async def _queue_comment(
         self, repository: Repository, number: PullNumber, body: str, name: str, promotion: Promotion
@@ -241,8 +237,31 @@ class Reporter:
         return await self.store.get_freight(record.project, name) if name is not None else None
 
 
+def describe_write_back(policy: ReviewPolicy, preview: Preview | None) -> str:
+    """How what is deferred reaches the target's branch."""
+    if policy.write_back != "Push":
+        return "by a follow-up pull request"
+    if preview is not None and preview.write_back:
+        kinds = ", ".join(f"`{kind}`" for kind in preview.write_back.split(", "))
+        return f"by a follow-up pull request, since rules of the branch refuse the App's push ({kinds})"
+    return "pushed to the branch"
+
+
 def _unproven(run: AnalysisRun | None, *, here: bool) -> str:
     """What a verification says of what a Stage has now, unless that it was successful."""
     if run is None or run.phase is Phase.SUCCESSFUL:
         return ""
     return describe_run(run, elsewhere=not here)
+
+
+def blank_snapshot(promotion: Promotion, policy: ReviewPolicy, preview: Preview, clock: Clock) -> Snapshot:
+    """A snapshot for the first body, before anything of the pull request can be read."""
+    stage = Stage(metadata=policy.metadata, requested_freight=())
+    return Snapshot(
+        now=clock.now(),
+        project=promotion.project,
+        stage=stage,
+        policy=policy,
+        promotion=promotion,
+        preview=preview,
+    )

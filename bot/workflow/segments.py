@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bot.domain.model import Stage
-from bot.domain.planning import Snapshot, describe_revert, is_no_op
+from bot.domain.planning import describe_revert, is_no_op
 from bot.domain.promotion import Promotion, PromotionId, State, Stop
 from bot.domain.review import Preview, Problem
 from bot.domain.review_policy import ReviewPolicy
@@ -31,12 +31,13 @@ from bot.workflow.arrival import Arrival
 from bot.workflow.branches import find_base, find_branch, find_superseded
 from bot.workflow.configuration import Configuration
 from bot.workflow.evaluation import Evaluator
+from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller, Task
-from bot.workflow.merges import find_lost_change
+from bot.workflow.merges import find_lost_change, without_review
 from bot.workflow.outcomes import Finished, Stopped, Waiting
 from bot.workflow.preview import Base, Previewer
 from bot.workflow.publish import Branch, Publisher, Texts
-from bot.workflow.reporting import Reporter
+from bot.workflow.reporting import Reporter, blank_snapshot
 from bot.workflow.snapshots import Gatherer
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Worker:
     configuration: Configuration
     evaluator: Callable[[Promotion], Awaitable[Evaluator]]
     arrival: Arrival
+    follow_ups: OpenFollowUps
 
     async def run(self, promotion_id: PromotionId, segment: int) -> None:
         """Do one segment; a segment that is no longer the row's does nothing."""
@@ -146,6 +148,7 @@ class Worker:
         if isinstance(base, Conflicted):
             return await self._conflicted(promotion, base, found)
         preview = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
+        preview = await self.follow_ups.with_obstacle(preview, policy)
         if not await self._is_awaited(promotion):
             return replace(promotion, wake_at=None, reason="its pull request is no longer open")
         number = promotion.preview + 1
@@ -184,7 +187,7 @@ class Worker:
             promotion, preview, found, self.reporter.trailer(marker)
         )
         view = await self.reporter.view(
-            promotion, preview, "", _blank(promotion, policy, preview, self.clock)
+            promotion, preview, "", blank_snapshot(promotion, policy, preview, self.clock)
         )
         labels = preview.request.labels if preview.request is not None else ()
         texts = Texts(render_title(view), render_body(view), labels)
@@ -265,7 +268,7 @@ class Worker:
                 raise TransientError("the promotion changed meanwhile", retry_after=1.0)
             promotion = begun
         if promotion.merge_commit is None and policy.review == "None":
-            preview = _without_review(preview)
+            preview = without_review(preview)
         marker = self.reporter.trailer(self.reporter.marker(promotion))
         task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, marker)
         outcome = await self._walk(task)
@@ -354,6 +357,7 @@ class Worker:
             case Waiting(reason=reason, retry_after=pause):
                 return replace(promotion, reason=reason, wake_at=now + timedelta(seconds=pause))
             case Stopped(stop=stop):
+                await self.follow_ups.turn_red(promotion, stop.reason)
                 return replace(promotion, state=State.STOPPED, stop=stop, reason=stop.reason)
             case Finished(state=State.SUCCEEDED):
                 await self.arrival.note(promotion, stage)
@@ -364,7 +368,11 @@ class Worker:
                     reason=f"{preview.lane.value}: every step is done",
                     release_commit=outcome.release_commit,
                 )
+            case Finished(state=State.ABORTED, reason=reason):
+                await self.follow_ups.close(promotion)
+                return replace(promotion, state=State.ABORTED, reason=reason, blocked=True, finished_at=now)
             case Finished(state=state, reason=reason):
+                await self.follow_ups.turn_red(promotion, reason)
                 return replace(promotion, state=state, reason=reason, blocked=True, finished_at=now)
 
     async def _clean(self, promotion: Promotion) -> None:
@@ -380,21 +388,3 @@ class Worker:
 
 def _first_problem(preview: Preview) -> Problem | None:
     return preview.problems[0] if preview.problems else None
-
-
-def _without_review(preview: Preview) -> Preview:
-    """A preview of which nothing is in the tree yet: every step runs for real."""
-    return replace(preview, split=replace(preview.split, cut=0, prepared=()), differences={})
-
-
-def _blank(promotion: Promotion, policy: ReviewPolicy, preview: Preview, clock: Clock) -> Snapshot:
-    """A snapshot for the first body, before anything of the pull request can be read."""
-    stage = Stage(metadata=policy.metadata, requested_freight=())
-    return Snapshot(
-        now=clock.now(),
-        project=promotion.project,
-        stage=stage,
-        policy=policy,
-        promotion=promotion,
-        preview=preview,
-    )

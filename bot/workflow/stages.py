@@ -32,6 +32,7 @@ from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.tasks import TaskError
 from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
 from bot.workflow import engine
+from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.publish import Publisher
 from bot.workflow.reporting import Reporter
 from bot.workflow.snapshots import Gatherer
@@ -51,6 +52,7 @@ class StageLooker:
     publisher: Publisher
     store: Store
     github: GitHub
+    follow_ups: OpenFollowUps
     engine: engine.Engine | None = None
 
     async def look(self, stage: Stage) -> str:
@@ -239,6 +241,7 @@ class StageLooker:
         await self.reporter.report(replace(seen, promotion=ended), action.reason)
         if action.superseded_by is None:
             await self.publisher.close(promotion)
+            await self.follow_ups.close(promotion)
         await self.store.drop_bundles(promotion.id)
         told = self._told(ended, action.state.value.lower(), action.reason)
         await self.store.save_promotion(ended, expected=promotion, event=told)

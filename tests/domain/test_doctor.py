@@ -288,12 +288,12 @@ def branch(facts: BranchFacts) -> list[Finding]:
             branch(replace(BRANCH, kinds=KINDS | {"required_linear_history"})),
             (FAILURE, "merge commits"),
         ),
-        case("an App that cannot push", branch(replace(BRANCH, bypass="never")), (FAILURE, "cannot push")),
+        case("an App that cannot push", branch(replace(BRANCH, bypass="never")), (WARNING, "follow-up")),
         case(
             "signed commits, and the App cannot push either",
             branch(replace(BRANCH, bypass="pull_requests_only", kinds=KINDS | {"required_signatures"})),
             (FAILURE, "signed"),
-            (FAILURE, "cannot push"),
+            (WARNING, "cannot push"),
         ),
         case(
             "an App that need not push",

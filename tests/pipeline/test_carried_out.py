@@ -82,14 +82,6 @@ def test_git_repositories_and_charts_are_carried_out(url: str) -> None:
             "BeforeMerge",
             id="apply before the merge, where the policy selects the Stage",
         ),
-        pytest.param(
-            replace(
-                GOOD,
-                review_policies=(ReviewPolicy(Metadata("b"), Selector("dev"), write_back="PullRequest"),),
-            ),
-            "writeBack",
-            id="write-back by pull request",
-        ),
     ],
 )
 def test_a_stage_that_needs_more_has_an_error(pipeline: Pipeline, says: str) -> None:

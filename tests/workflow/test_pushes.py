@@ -24,9 +24,11 @@ from bot.domain.model import (
     Warehouse,
 )
 from bot.domain.pipeline import Pipeline
+from bot.domain.promotion import Target
 from bot.ports import Delivery
 from bot.workflow.intake import Intake
 from bot.workflow.receivers import ReceivedIntake
+from tests.domain.reviews import in_review
 
 ONE, TWO = "1" * 40, "2" * 40
 US = AppIdentity(1, 4242)
@@ -98,3 +100,22 @@ async def test_a_push_looks_at_the_warehouses_that_watch_it(
     store: DatabaseStore, body: dict[str, object], expected: set[str]
 ) -> None:
     assert await looked_at(store, body) == expected
+
+
+@pytest.mark.parametrize(
+    ("branch", "pushers"),
+    [
+        pytest.param("lockstep/shop/dev", (7,), id="to the promotion's branch"),
+        pytest.param("lockstep/shop/_release/dev.01.aaaaaaa/8", (7,), id="to its follow-up's"),
+        pytest.param("lockstep/shop/_release/dev.02.bbbbbbb/8", (), id="to another promotion's follow-up"),
+        pytest.param("main", (), id="to the target"),
+    ],
+)
+async def test_who_pushed_to_a_branch_of_a_promotion_is_remembered(
+    store: DatabaseStore, branch: str, pushers: tuple[int, ...]
+) -> None:
+    promotion = in_review(target=Target("https://ghe.example/acme/app", "main"))
+    await store.create_promotion(promotion)
+    await looked_at(store, push(f"refs/heads/{branch}"))
+    (found,) = await store.list_unfinished_promotions()
+    assert found.pushers == pushers

@@ -16,6 +16,7 @@ from bot.domain.model import Metadata, Stage
 from bot.domain.promotion import State
 from bot.ports import ConfigSource, Git, GitHub
 from bot.workflow.configuration import Configuration, Load
+from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.publish import Publisher
 from bot.workflow.reporting import Reporter
 from bot.workflow.retention import Retention
@@ -91,7 +92,9 @@ async def test_a_promotion_of_freight_that_was_forgotten_meanwhile_is_refused(st
     nobody = cast("GitHub", None)
     configuration = Configuration(cast("ConfigSource", None), store, cast("Load", None))
     gatherer = Gatherer(store, cast("Git", None), nobody, Clock(AT), configuration)
-    looker = StageLooker(gatherer, cast("Reporter", None), cast("Publisher", None), store, nobody)
+    looker = StageLooker(
+        gatherer, cast("Reporter", None), cast("Publisher", None), store, nobody, cast("OpenFollowUps", None)
+    )
     stage = Stage(Metadata("dev", "shop"), ())
     answer = await looker.start(stage, freight(), actor="olivia")
     assert isinstance(answer, str)

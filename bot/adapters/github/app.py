@@ -8,6 +8,7 @@ from types import TracebackType
 from urllib.parse import SplitResult, quote, urlsplit
 
 from bot.adapters.github.accounts import Accounts
+from bot.adapters.github.branch_rules import GitHubBranchRules
 from bot.adapters.github.checks import Checks
 from bot.adapters.github.comments import Comments
 from bot.adapters.github.connection import Connection, GitHubSettings
@@ -54,6 +55,7 @@ class GitHubApp:
         self._comments = Comments(self._connection)
         self._deployments = Deployments(self._connection)
         self._accounts = Accounts(self._connection)
+        self.branch_rules = GitHubBranchRules(self._connection)
         self.issues = GitHubIssues(self._connection, self._comments)
         self.signed_push = GitHubSignedPush(self._connection)
         self.workflows = GitHubWorkflows(self._connection, self._comments)

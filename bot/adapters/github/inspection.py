@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from bot.adapters.github.branch_rules import allowed_methods
 from bot.adapters.github.connection import Connection, join_path
 from bot.adapters.github.errors import NotFound, Unauthorized
 from bot.adapters.github.tokens import Scope
@@ -27,7 +28,6 @@ from bot.ports import Clock, Http, HttpRequest, TerminalError, TransientError
 _DELIVERIES = 50
 _BYPASS = ("never", "pull_requests_only", "always")
 """GitHub's words for whether the asker may pass a rule set, least first; newer servers add `exempt`."""
-_METHODS = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class AppInspection:
             ),
             bypass=await self._bypass(scope, place, rules),
             kinds=frozenset(rule.text("type") for rule in rules),
-            merge_methods=_methods(settings, rules),
+            merge_methods=allowed_methods(settings, rules),
             pushes=pushes,
             classic=not rules and seen.boolean("protected"),
         )
@@ -164,15 +164,6 @@ def _app_of(node: Node, key: str) -> int | None:
     """The App that must post a check; older answers say -1 for any."""
     found = node.find(key)
     return found.value if found is not None and isinstance(found.value, int) and found.value > 0 else None
-
-
-def _methods(settings: Node, rules: Sequence[Node]) -> frozenset[str]:
-    """The ways of merging that the repository and every rule allow; what is not shown is allowed."""
-    allowed = {name for name, key in _METHODS.items() if settings.boolean(key, default=True)}
-    for rule in rules:
-        named = _names(rule.items("parameters", "allowed_merge_methods"))
-        allowed = allowed & {name.lower() for name in named} if named else allowed
-    return frozenset(allowed)
 
 
 def _names(items: Iterable[Node]) -> frozenset[str]:

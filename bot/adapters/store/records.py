@@ -226,6 +226,9 @@ class Records:
         query = select(merges.c.commit).where(merges.c.url == _plain(url), merges.c.pull == pull)
         return await self._database.run(lambda c: c.scalar(query))
 
+    async def note_own_pull(self, url: str, pull: int, merge: str) -> None:
+        await self._put(merges, {"url": _plain(url), "pull": pull}, {"commit": merge})
+
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         query = (
             select(promotions.c.document)

@@ -101,7 +101,7 @@ merges = Table(
     Column("pull", Integer, primary_key=True),
     Column("commit", String, nullable=False),
 )
-"""What stays of forgotten Promotions: which pull requests were theirs, and the commit that each became."""
+"""Pull requests of ours and the commit that each became: of forgotten Promotions, and those that follow one up."""
 
 analysis_runs = Table(
     "lockstep_analysis_runs",

@@ -11,7 +11,7 @@ from bot.sandbox.github.forks import bring, head_repository
 from bot.sandbox.github.git import ZERO, Commit, Git, RefChange, RefMoved
 from bot.sandbox.github.pulls import close_pull, compute_mergeable
 from bot.sandbox.github.pushes import apply_ref, move_ref, ref_changed
-from bot.sandbox.github.records import Intent, PullRequest, Repository
+from bot.sandbox.github.records import Intent, PullRequest, Repository, Ruleset
 from bot.sandbox.github.signing import Draft, person_of, server_commit
 from bot.sandbox.github.world import World
 
@@ -110,12 +110,31 @@ def check_rules(
     for parameters in rules.rules_of(found, "pull_request"):
         if request.method not in parameters.get("allowed_merge_methods", METHODS):
             problems.append(f"Merge method {request.method} is not allowed on this branch.")
+    problems += _unsigned(world, actor, repo, pull, request, found)
     linear = any(rule["type"] == "required_linear_history" for item in found for rule in item.rules)
     if linear and request.method == "merge":
         problems.append("This branch must not contain merge commits.")
     if problems:
         listed = "\n".join(problems)
         raise Refused(405, f"Repository rule violations found\n\n{listed}\n\n")
+
+
+def _unsigned(
+    world: World,
+    actor: Actor,
+    repo: Repository,
+    pull: PullRequest,
+    request: MergeRequest,
+    found: list[Ruleset],
+) -> list[str]:
+    """What a rule that asks for signed commits says: the server signs what it squashes, for the author alone."""
+    if not any(rule["type"] == "required_signatures" for item in found for rule in item.rules):
+        return []
+    if request.method == "rebase":
+        return ["Commits must have verified signatures, and the server cannot sign those that it rebases."]
+    if request.method == "squash" and world.issue(repo, pull.number).author_id == actor.account.id:
+        return []
+    return rules.signature_problems(world, repo, world.git(repo), f"{pull.base_sha}..{pull.head_sha}")
 
 
 # ---- the three methods

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from bot.sandbox.github.accounts import OrganisationMember, User
 from bot.sandbox.github.auth import Actor
 from bot.sandbox.github.git import ZERO, Git
-from bot.sandbox.github.records import CheckRun, CommitStatus, Json, PullRequest, Repository, Review, Ruleset
+from bot.sandbox.github.records import (
+    CheckRun,
+    CommitStatus,
+    Json,
+    PullRequest,
+    Repository,
+    Review,
+    Ruleset,
+    VerifiedCommit,
+)
 from bot.sandbox.github.world import ROLES, World
 
 # The ids that GitHub uses for its own repository roles in bypass lists.
@@ -37,6 +46,7 @@ class BranchRules:
     last_push_approval: bool = False
     linear_history: bool = False
     merge_queue: bool = False
+    signatures: bool = False
     allow_force_push: bool = False
     allow_deletion: bool = False
     merge_methods: tuple[str, ...] = ("merge", "squash", "rebase")
@@ -51,6 +61,8 @@ class BranchRules:
             rules.append({"type": "non_fast_forward"})
         if self.linear_history:
             rules.append({"type": "required_linear_history"})
+        if self.signatures:
+            rules.append({"type": "required_signatures"})
         if self.required_reviews is not None:
             rules.append({"type": "pull_request", "parameters": self._pull_request(self.required_reviews)})
         if self.required_checks:
@@ -189,7 +201,16 @@ def push_problems(world: World, repo: Repository, actor: Actor, push: Push, git:
         problems.append("Changes must be made through a pull request.")
     if "required_linear_history" in kinds and git.count("--merges", f"{push.old}..{push.new}"):
         problems.append("This branch must not contain merge commits.")
+    if "required_signatures" in kinds:
+        problems += signature_problems(world, repo, git, f"{push.old}..{push.new}")
     return problems + check_problems(world, repo, rulesets, push.new)
+
+
+def signature_problems(world: World, repo: Repository, git: Git, span: str) -> list[str]:
+    """What is said of commits in a span of which the server knows no verified signature."""
+    signed = {item.sha for item in world.store.find(VerifiedCommit, repo_id=repo.id)}
+    unsigned = [item.sha for item in git.commits(span) if item.sha not in signed]
+    return [f"Commits must have verified signatures. Found {len(unsigned)} violation(s)."] if unsigned else []
 
 
 # ---- checks

@@ -122,6 +122,14 @@ async def test_that_a_pull_request_was_a_promotions_is_never_forgotten(store: Da
     assert await store.find_promotion_by_pull(URL, 7) is None
 
 
+async def test_pull_requests_that_follow_up_are_remembered_as_ours(store: DatabaseStore) -> None:
+    assert await store.find_merge_of_pull(URL, 12) is None
+    for merge in ("", "d" * 40):
+        await store.note_own_pull(URL.upper(), 12, merge)
+        assert await store.find_merge_of_pull(URL, 12) == merge
+    assert await store.find_promotion_by_pull(URL, 12) is None
+
+
 # -- Freight -----------------------------------------------------------------------------------------------------------
 
 

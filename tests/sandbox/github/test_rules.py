@@ -170,6 +170,18 @@ async def test_an_app_passes_rules_only_as_a_bypass_actor(github: Stage, bypass:
         assert "Repository rule violations found" in answer.json()["message"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"), [("always", "always"), ("pull_request", "pull_requests_only"), ("", "never")]
+)
+async def test_an_app_is_told_whether_it_may_pass_a_rule_set(github: Stage, mode: str, told: str) -> None:
+    bypass = (Bypass("Integration", github.credentials.app_id, mode),) if mode else ()
+    github.github.set_rules(NAME, "main", BranchRules(required_reviews=0, bypass=bypass))
+    (listed,) = await github.bot.ok("GET", f"{REPO}/rulesets")
+    seen = await github.bot.ok("GET", f"{REPO}/rulesets/{listed['id']}")
+    assert seen["current_user_can_bypass"] == told
+    assert "bypass_actors" not in seen
+
+
 async def test_a_bypass_for_pull_requests_does_not_open_the_branch_for_pushes(github: Stage) -> None:
     bypass = (Bypass("Integration", github.credentials.app_id, "pull_request"),)
     github.github.set_rules(NAME, "main", BranchRules(required_reviews=2, bypass=bypass))
@@ -198,6 +210,34 @@ async def test_merge_methods_and_linear_history_of_the_branch_hold(github: Stage
     github.github.set_rules(NAME, "main", BranchRules(linear_history=True))
     assert "must not contain merge commits" in await refusal(github, number, merge_method="merge")
     await github.bot.ok("PUT", f"{REPO}/pulls/{number}/merge", {"merge_method": "squash"})
+
+
+async def test_unsigned_commits_are_pushed_nowhere_that_asks_for_signed_ones(github: Stage) -> None:
+    github.github.set_rules(NAME, "main", BranchRules(signatures=True))
+    base, tree = github.git().ref("refs/heads/main"), github.git().text("rev-parse", "refs/heads/main^{tree}")
+    made = {"message": "Signed or not", "tree": tree, "parents": [base]}
+    author = {"name": "Lockstep", "email": "bot@example.com"}
+    unsigned = await github.bot.ok("POST", f"{REPO}/git/commits", {**made, "author": author})
+    answer = await github.bot("PATCH", f"{REPO}/git/refs/heads/main", {"sha": unsigned["sha"]})
+    assert answer.status_code == 422
+    assert "Commits must have verified signatures" in answer.json()["message"]
+    signed = await github.bot.ok("POST", f"{REPO}/git/commits", made)
+    await github.bot.ok("PATCH", f"{REPO}/git/refs/heads/main", {"sha": signed["sha"]})
+
+
+async def test_a_pull_request_with_unsigned_commits_is_only_squashed_and_by_its_author(github: Stage) -> None:
+    github.github.set_rules(NAME, "main", BranchRules(signatures=True))
+    base, tree = github.git().ref("refs/heads/main"), github.git().text("rev-parse", "refs/heads/main^{tree}")
+    author = {"name": "Lockstep", "email": "bot@example.com"}
+    body = {"message": "Unsigned", "tree": tree, "parents": [base], "author": author}
+    commit = await github.bot.ok("POST", f"{REPO}/git/commits", body)
+    await github.bot.ok("POST", f"{REPO}/git/refs", {"ref": "refs/heads/ours", "sha": commit["sha"]})
+    opened = await github.bot.ok("POST", f"{REPO}/pulls", {"title": "t", "head": "ours", "base": "main"})
+    for method in ("merge", "rebase"):
+        assert "verified signatures" in await refusal(github, opened["number"], merge_method=method)
+    with pytest.raises(Refused, match="verified signatures"):
+        github.github.actions.merge("rafael", NAME, opened["number"], "squash")
+    await github.bot.ok("PUT", f"{REPO}/pulls/{opened['number']}/merge", {"merge_method": "squash"})
 
 
 async def test_the_merge_queue_asks_for_checks_on_the_group_and_then_merges(github: Stage) -> None:

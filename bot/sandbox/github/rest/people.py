@@ -137,13 +137,19 @@ def get_ruleset(call: Call) -> Answer:
         **_ruleset(call, found),
         "conditions": {"ref_name": {"include": [f"refs/heads/{found.pattern}"], "exclude": []}},
         "rules": list(found.rules),
-        "current_user_can_bypass": "always"
-        if rules.may_bypass(call.world, found, call.actor, call.repo, merging=True)
-        else "never",
+        "current_user_can_bypass": _bypass_of(call, found),
     }
     if _is_admin(call):
         body["bypass_actors"] = list(found.bypass)
     return Answer(200, body)
+
+
+def _bypass_of(call: Call, item: Ruleset) -> str:
+    """GitHub's word for when the caller may pass a rule set by."""
+    if rules.may_bypass(call.world, item, call.actor, call.repo, merging=False):
+        return "always"
+    merging = rules.may_bypass(call.world, item, call.actor, call.repo, merging=True)
+    return "pull_requests_only" if merging else "never"
 
 
 def _is_admin(call: Call) -> bool:
