@@ -243,7 +243,7 @@ class PromotionStore(Protocol):
         """The newest promotion of that pull request in the repository at that address."""
 
     async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
-        """The commit that a pull request of ours became, empty: not known; None: not ours. Its Promotion may be gone."""
+        """The commit that a pull request of ours became, empty: not known, None: not ours; even of a lost Promotion."""
 
     async def note_own_pull(self, url: str, pull: int, merge: str) -> None:
         """Remember that a pull request is ours although it is no promotion's, and what it became (empty: not yet)."""
