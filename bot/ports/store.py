@@ -13,6 +13,7 @@ from typing import Protocol
 
 from bot.domain.analysis import AnalysisRun
 from bot.domain.auto_promotion import Hold
+from bot.domain.drift import DriftRecord
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
 from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
@@ -39,7 +40,8 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
+    Kinds: `stage`, `verification` and `drift` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`,
+    `follow-ups`.
     """
 
     kind: str
@@ -304,6 +306,23 @@ class AnalysisStore(Protocol):
         """The runs of every Stage that are not settled."""
 
 
+class DriftStore(Protocol):
+    """What was seen of drift, a record a Stage."""
+
+    async def get_drift(self, project: str, stage: str) -> DriftRecord | None: ...
+
+    async def list_drifts(self, project: str = "") -> Sequence[DriftRecord]:
+        """Every record of a project, or of all."""
+
+    async def change_drift(
+        self, project: str, stage: str, change: Callable[[DriftRecord], DriftRecord]
+    ) -> DriftRecord:
+        """Change a record, a blank one if there is none, with nobody else's change in between.
+
+        The answer is the record as it is then.
+        """
+
+
 class PlanStore(Protocol):
     """Saved plans and what was applied last."""
 
@@ -388,6 +407,7 @@ class Store(
     StageStore,
     PromotionStore,
     AnalysisStore,
+    DriftStore,
     PlanStore,
     PipelineStore,
     OutboxStore,

@@ -16,8 +16,8 @@ from bot.domain.promotion import State
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Event, PromotionLine, StageRecord
 from bot.reports.wording import versions_of
+from bot.workflow.candidates import choose_candidate, progress_of
 from bot.workflow.proofs import explain_verifications, verifying
-from bot.workflow.snapshots import choose_candidate, progress_of
 
 MOST_FREIGHT = 12
 MOST_EVENTS = 40

@@ -128,6 +128,8 @@ class Worker:
         if after.state.ended:
             # What is measured in the Stage waited for this.
             looks.append(Look("verification", f"{project}/{after.stage}", "a promotion ended"))
+        if after.state is State.SUCCEEDED and after.corrects:
+            looks.append(Look("drift", f"{project}/{after.stage}", "its drift was corrected"))
         if after.state is State.SUCCEEDED:
             names = (stage.metadata.name for stage in self.configuration.stages_in_order(project))
             looks += [
