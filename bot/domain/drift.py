@@ -284,7 +284,7 @@ def describe(record: DriftRecord | None) -> str:
     if record is None or look is None:
         return ""
     at = f"{look.at:%Y-%m-%d %H:%M} UTC"
-    issue = f", see issue {record.issue}" if record.issue and record.open else ""
+    issue = f", see issue #{record.issue}" if record.issue and record.open else ""
     match look.finding:
         case Finding.DRIFT:
             return f"drift of {look.count} resources or outputs, seen {at}{issue}"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, and_, select, update
 
-from bot.adapters.store.database import Database, insert_unless
+from bot.adapters.store.database import Database, insert_unless, to_number
 from bot.adapters.store.tables import drifts
 from bot.domain.codec import decode, encode
 from bot.domain.drift import DriftRecord
@@ -41,21 +41,25 @@ class Drifts:
         blank = DriftRecord(project, stage, datetime.now(UTC))
 
         def work(connection: Connection) -> DriftRecord:
-            new = insert_unless(connection, drifts).values(
-                project=project, stage=stage, sealed=self._seal(blank)
-            )
+            new = insert_unless(connection, drifts).values(project=project, stage=stage, **self._row(blank))
             connection.execute(new.on_conflict_do_nothing())
             sealed = connection.scalar(select(drifts.c.sealed).where(where).with_for_update())
             before = self._open(sealed, project, stage) if sealed is not None else blank
             changed = change(before)
             if changed != before:
-                connection.execute(update(drifts).where(where).values(sealed=self._seal(changed)))
+                connection.execute(update(drifts).where(where).values(**self._row(changed)))
             return changed
 
         return await self._database.run(work)
 
-    def _seal(self, record: DriftRecord) -> bytes:
-        return self._keys.seal(json.dumps(encode(record)).encode(), _purpose(record.project, record.stage))
+    def _row(self, record: DriftRecord) -> dict[str, object]:
+        text, last = json.dumps(encode(record)), record.last
+        return {
+            "looked_at": to_number(last.at) if last is not None else None,
+            "finding": last.finding.value if last is not None else "",
+            "resources": last.count if last is not None else 0,
+            "sealed": self._keys.seal(text.encode(), _purpose(record.project, record.stage)),
+        }
 
     def _open(self, sealed: bytes, project: str, stage: str) -> DriftRecord:
         return decode(DriftRecord, json.loads(self._keys.open(sealed, _purpose(project, stage))))

@@ -180,6 +180,9 @@ drifts = Table(
     metadata,
     Column("project", String, primary_key=True),
     Column("stage", String, primary_key=True),
+    Column("looked_at", Float),
+    Column("finding", String, nullable=False),
+    Column("resources", Integer, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
 )
 """What was seen of drift; sealed, since it holds attributes of resources."""
