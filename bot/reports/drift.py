@@ -33,7 +33,7 @@ def render_issue(record: DriftRecord, shown: StageLook, *, limit: int = COMMENT_
     heading = title(f"{stage}: the infrastructure is not as it was applied", _TITLE, inert=True)
     sections = [Section((_head(record, shown),)), Section((_later(record, shown),))]
     sections += _found(shown)
-    sections += [Section((_what_to_do(record),))]
+    sections += [Section((_what_to_do(),))]
     return DriftText(heading, fit(sections, limit))
 
 
@@ -114,7 +114,8 @@ def _found(look: StageLook) -> list[Section]:
     lost = [change for state in look.drifted for change in state.changes if is_loss(change)]
     lost.sort(key=lambda change: not holds_data(change))
     alarm, counted = loss_warning(lost), loss_warning(lost, named=False)
-    sections = [Section((alarm, alarm, alarm, counted))] if lost else []
+    price = "Bringing back what was applied has a price:"
+    sections = [Section((price,)), Section((alarm, alarm, alarm, counted))] if lost else []
     for state in look.drifted:
         sections += _state(state)
     return [*sections, *_outside(look.states), _others(look)]
@@ -145,7 +146,8 @@ def _outside(states: Sequence[StateLook]) -> list[Section]:
 
 
 def _others(look: StageLook) -> Section:
-    return Section((bullets(_reasons(look), 20),))
+    reasons = _reasons(look)
+    return Section((f"Not planned:\n\n{bullets(reasons, 20)}" if reasons else "",))
 
 
 def _reasons(look: StageLook) -> list[str]:
@@ -154,7 +156,7 @@ def _reasons(look: StageLook) -> list[str]:
     return [*said, *([plain(look.problem, 600)] if look.problem else [])]
 
 
-def _what_to_do(record: DriftRecord) -> str:
+def _what_to_do() -> str:
     lines = [
         f"{code('/drift fix')} opens a pull request that brings back what was applied; it is reviewed and applied like "
         "any promotion.",
@@ -162,8 +164,6 @@ def _what_to_do(record: DriftRecord) -> str:
         f"{code('/drift')} looks again now. This issue is closed by itself when the drift is gone; one that somebody "
         "closes stays closed until the drift is another.",
     ]
-    if record.problem:
-        lines.append(f"No pull request was opened: {plain(record.problem)}")
     return bullets(lines, len(lines))
 
 
