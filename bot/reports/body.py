@@ -121,7 +121,7 @@ def _head(view: PromotionView) -> str:
     again = f"Undoes drift in {stage}, which keeps Freight {freight}"
     asker = "auto-promotion" if promotion.actor == "lockstep" else code(promotion.actor)
     what = back if promotion.rollback else again if promotion.corrects else to
-    said = f"{what}, asked for by {asker}." if not promotion.why else f"{what}. {plain(promotion.why)}."
+    said = f"{what}, asked for by {asker}." if not promotion.why else f"{what}: {plain(promotion.why)}."
     if preview is not None and not preview.problems:
         said += f" {_lane(preview)}{_risk(preview)}"
     reason = reason_words(promotion, view.waiting)

@@ -31,7 +31,7 @@ def render_issue(record: DriftRecord, shown: StageLook, *, limit: int = COMMENT_
     """The issue of a Stage; `shown` is the look whose drift it lists, `record.last` may be a later one."""
     stage = f"{record.project}/{record.stage}"
     heading = title(f"{stage}: the infrastructure is not as it was applied", _TITLE, inert=True)
-    sections = [Section((_head(record, shown),)), Section((_later(record, shown),))]
+    sections = [Section((_head(record, shown),)), Section((_later(record),))]
     sections += _found(shown)
     sections += [Section((_what_to_do(),))]
     return DriftText(heading, fit(sections, limit))
@@ -99,10 +99,10 @@ def _amount(look: StageLook) -> str:
     return plural(look.count, "resource or output", "resources or outputs")
 
 
-def _later(record: DriftRecord, shown: StageLook) -> str:
+def _later(record: DriftRecord) -> str:
     """What a later look says that proved nothing."""
     last = record.last
-    if last is None or last.at <= shown.at or last.finding in (Finding.DRIFT, Finding.NONE):
+    if last is None or last.finding in (Finding.DRIFT, Finding.NONE):
         return ""
     first = "could not be made" if last.finding is Finding.UNSEEN else "proved nothing"
     lines = [f"**The last look, {moment(last.at)}, {first}.** What is shown below may still be there."]

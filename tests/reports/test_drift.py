@@ -13,11 +13,13 @@ from bot.domain.drift import DriftRecord, Finding, StageLook, StateLook
 from bot.domain.promotion import PromotionId
 from bot.domain.terraform import Action, AttributeChange, OutputChange, ResourceChange
 from bot.domain.values import Sensitive, Unknown
+from bot.reports.answers import render_explain
+from bot.reports.body import render_body, render_title
 from bot.reports.drift import render_answer, render_change, render_gone, render_issue
 from bot.reports.fitting import COMMENT_LIMIT
 from bot.reports.markdown import size
 from tests.reports.test_safety import assert_harmless, texts
-from tests.reports.views import NOW, create
+from tests.reports.views import NOW, create, promotion, view
 
 Golden = Callable[[str, str], None]
 
@@ -154,3 +156,21 @@ def test_very_much_drift_keeps_the_limit_and_says_what_is_left_out() -> None:
     assert "/drift fix" in body
     assert size(render_answer(RECORD, look(*states))) <= COMMENT_LIMIT
     assert size(render_change(None, look(*states))) <= COMMENT_LIMIT
+
+
+def test_explain_names_the_last_look() -> None:
+    said = "drift of 2 resources or outputs, seen 2026-05-07 15:00 UTC"
+    assert f"**Drift**: {said}" in render_explain(view(drift=said))
+    assert "Drift" not in render_explain(view())
+
+
+def test_a_correction_says_what_it_is_and_why() -> None:
+    seen = view(
+        promotion=promotion(corrects=True, actor="lockstep", why="the ReviewPolicy prod corrects this drift")
+    )
+    body = render_body(seen)
+    assert body.startswith("Undoes drift in **staging**, which keeps Freight **")
+    assert ": the ReviewPolicy prod corrects this drift." in body
+    assert "undo drift of" in render_title(seen)
+    asked = render_body(view(promotion=promotion(corrects=True, actor="olivia")))
+    assert "asked for by `olivia`" in asked
