@@ -146,7 +146,7 @@ class DriftRecord:
     `last` is the newest look and `shown` the one whose drift the issue shows. `settled` tells that everything that
     follows from `last` was done. `open` says how we left the issue, so that one that is closed all the same was closed
     by a person; `dismissed` and `corrected` are the digests of the drift that a person closed the issue of, and that a
-    corrective promotion was opened for unasked. `changed` counts the comments.
+    corrective promotion was opened for unasked.
     """
 
     project: str
@@ -162,7 +162,6 @@ class DriftRecord:
     open: bool = False
     dismissed: str = ""
     corrected: str = ""
-    changed: int = 0
     problem: str = ""
     """Why the issue could not be written, empty if it was."""
     told: str = ""

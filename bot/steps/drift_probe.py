@@ -26,6 +26,8 @@ from bot.steps.terraform_inputs import InputGatherer, Inputs
 from bot.steps.terraform_outcomes import describe_lock
 from bot.steps.tf_apply import KIND, parse
 
+_LONGEST = 900.0
+"""Seconds; a promotion of the same state waits for as long at most."""
 _VARIABLE = "TF_VAR_"
 _INPUTS = (_VARIABLE, "TF_WORKSPACE")
 
@@ -97,7 +99,7 @@ class DriftProbe:
             return replace(blank, finding=Finding.UNSEEN, reason=why)
         try:
             run = await inputs.to_run(context, lock=False, environment=read_only(given, allowed))
-            outcome = await self.terraform.plan(run)
+            outcome = await self.terraform.plan(replace(run, timeout=_LONGEST))
         except (TransientError, TerminalError) as error:
             return replace(blank, finding=Finding.UNSEEN, reason=str(error))
         if isinstance(outcome, Planned):

@@ -6,14 +6,15 @@ from it, so that a crash, or a GitHub that is down, costs no second plan. Promot
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from bot.domain.drift import DriftRecord, Finding, Question, StageLook, due_at
 from bot.domain.github import PullNumber, Repository
 from bot.domain.model import Stage
-from bot.domain.promotion import Promotion, State
+from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Clock, Event, Git, Look, Store, TerminalError, Terraform, TransientError, Vault
 from bot.reports.drift import render_answer
@@ -28,6 +29,7 @@ from bot.workflow.reporting import Reporter
 
 _WHILE_BUSY = timedelta(minutes=5)
 _APPLIES = "tf-apply"
+_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class DriftWatch:
     store: Store
     clock: Clock
     configuration: Configuration
+    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    """Stages of one schedule wait for each other, and leave room for what promotions plan."""
 
     async def remind(self) -> None:
         """Set the timer of every schedule, also where it was lost; a look that is due or half done is asked for."""
@@ -137,6 +141,11 @@ class DriftWatch:
         corrected = applied is not None and _is_corrected(record, applied)
         if not (is_due or record.asked or corrected):
             return record
+        async with self.turn:
+            return await self._look_now(record, policy, is_due=is_due)
+
+    async def _look_now(self, record: DriftRecord, policy: ReviewPolicy, *, is_due: bool) -> DriftRecord:
+        applied = await self._find_applied(record)
         if applied is None:
             return await self._nothing_applied(record, is_due=is_due)
         busy = await self._why_busy(record)
@@ -150,10 +159,9 @@ class DriftWatch:
         return await self._remember(record, seen, is_due=is_due)
 
     async def _survey(self, record: DriftRecord, applied: Promotion, policy: ReviewPolicy) -> StageLook:
+        before = await self._effects(record)
         seen = await self.surveyor.survey(applied, policy)
-        newest = await self._find_applied(record)
-        busy = await self._why_busy(record)
-        if newest is None or newest.id != applied.id or busy:
+        if await self._effects(record) != before:
             # What was planned may be what the promotion was just doing.
             why = "a promotion was carried out meanwhile; `/drift` looks again"
             return replace(seen, states=(), problem=why)
@@ -167,6 +175,11 @@ class DriftWatch:
             if promotion.state is State.SUCCEEDED and promotion.freight.name in items:
                 return promotion
         return None
+
+    async def _effects(self, record: DriftRecord) -> list[tuple[PromotionId, State, int]]:
+        """Which promotions have touched anything, and how far they are."""
+        recent = await self.store.list_promotions(record.project, record.stage)
+        return [(p.id, p.state, p.attempt) for p in recent if p.effects_begun]
 
     async def _why_busy(self, record: DriftRecord) -> str:
         current = await self.store.find_current_promotion(record.project, record.stage)

@@ -31,6 +31,11 @@ class DriftCommands:
             return await self._fix(asked, stage)
         if asked.number is None or asked.comment is None:
             raise Refusal("nothing tells where the answer would go")
+        home = await self.issues.home(stage.metadata.namespace, stage.metadata.name)
+        if home != asked.repository:
+            # Who reads the answer there may not be one who reads the Stage's repository.
+            where = f"in {home}" if home is not None else "once it has Freight"
+            raise Refusal(f"what is found is told to those who read the Stage's repository: ask {where}")
         key = f"lockstep:reply:{asked.comment}"
         await self.watch.ask(stage, Question(str(asked.repository), asked.number, key))
         return ""

@@ -17,7 +17,7 @@ from bot.domain.drift import (
 )
 from bot.domain.github import Issue, IssueNumber, PullNumber, Repository
 from bot.domain.model import Stage
-from bot.domain.promotion import Promotion, PromotionId, State
+from bot.domain.promotion import Promotion, State
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Clock, Event, GitHub, Look, Store, TerminalError, Vault
 from bot.ports.issues import IssueChange, Issues, NewIssue
@@ -47,7 +47,7 @@ class DriftIssues:
         What GitHub refuses is told in the timeline and the answer, and the look counts all the same. Raises
         TransientError.
         """
-        repository = await self._repository(record, look)
+        repository = await self.home(record.project, record.stage)
         if repository is None:
             return await self._save(record, lambda r: replace(r, problem="", shown=_shown(r, look)))
         try:
@@ -77,18 +77,18 @@ class DriftIssues:
                 change = IssueChange(text.title, text.body, state="open")
                 await self.issues.update_issue(repository, number, change)
             case IssueAction.CLOSE if number is not None:
-                await self._comment(repository, number, record.changed, render_gone(record, look))
+                await self._comment(repository, number, look, render_gone(record, look))
                 await self.issues.update_issue(repository, number, IssueChange(state="closed"))
             case _:
                 pass
         if plan.comment and number is not None and plan.action is not IssueAction.CLOSE:
-            await self._comment(repository, number, record.changed, render_change(record.shown, look))
+            await self._comment(repository, number, look, render_change(record.shown, look))
         return await self._save(record, lambda r: _after(r, plan, look, repository, number))
 
-    async def _comment(self, repository: Repository, number: IssueNumber, told: int, body: str) -> None:
-        """Comment once: until the record counts it (`told`), the comment has the same key."""
-        place = self.vault.digest(f"{repository} {number}".encode())[:16]
-        await self.reporter.reply(repository, PullNumber(number), f"lockstep:drift-said:{place}:{told}", body)
+    async def _comment(self, repository: Repository, number: IssueNumber, look: StageLook, body: str) -> None:
+        """Comment once on what a look found: done again, it has the same key."""
+        place = self.vault.digest(f"{repository} {number} {look.at.isoformat()}".encode())[:24]
+        await self.reporter.reply(repository, PullNumber(number), f"lockstep:drift-said:{place}", body)
 
     async def _find(self, record: DriftRecord, look: StageLook, repository: Repository) -> Issue | None:
         """The Stage's issue; without a number that is known it is looked for where there is drift to show."""
@@ -108,13 +108,12 @@ class DriftIssues:
             f"lockstep:drift {name.replace('-', '_')} {self.vault.digest(f'drift of {name}'.encode())[:32]}"
         )
 
-    async def _repository(self, record: DriftRecord, look: StageLook) -> Repository | None:
-        promotion = await self.store.get_promotion(PromotionId(look.promotion))
-        target = promotion.target if promotion is not None else None
-        if target is not None:
-            return self.github.repository_of(target.url)
-        owner, _, name = record.repository.partition("/")
-        return Repository(owner, name) if name else None
+    async def home(self, project: str, name: str) -> Repository | None:
+        """The repository that a Stage's promotions go to, None before the first and where GitHub has none of them."""
+        for promotion in await self.store.list_promotions(project, name):
+            if promotion.target is not None:
+                return self.github.repository_of(promotion.target.url)
+        return None
 
     # -- correcting ------------------------------------------------------------------------------------------------
 
@@ -171,7 +170,6 @@ def _after(
         issue=int(number) if number is not None else record.issue,
         open=is_open,
         dismissed=plan.dismissed,
-        changed=record.changed + int(plan.comment),
         problem="",
         shown=_shown(record, look),
     )

@@ -185,6 +185,7 @@ class Bed:
     async def ask(self, comment: int = 1) -> DriftRecord:
         stage = self.watch.configuration.stage("shop", "dev")
         assert stage is not None
+        self.clock.turn(seconds=1)
         await self.watch.ask(stage, Question(str(OPERATIONS), 5, f"lockstep:reply:{comment}"))
         return await self.look()
 
