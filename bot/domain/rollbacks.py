@@ -61,6 +61,17 @@ def _is_recent(at: datetime | None, now: datetime) -> bool:
     return at is not None and now - at <= LATEST
 
 
+def ways_back(history: Sequence[FreightCollection], failed: FreightName | None) -> Iterator[FreightName]:
+    """The Freight that a person may go back to without naming it, newest first and each once.
+
+    `failed` is what a promotion failed to bring, None if the last one did not fail: then what the Stage has is left
+    behind; else it is the nearest way back.
+    """
+    present = {failed} if failed is not None else set(history[0].items.values()) if history else set()
+    names = (name for collection in history for name in collection.items.values())
+    yield from dict.fromkeys(name for name in names if name not in present)
+
+
 def former_freight(history: Sequence[FreightCollection], failure: Failure) -> Iterator[FreightName]:
     """The Freight of the failure's origin that the Stage had, newest first, each once and without what failed."""
     names = (collection.items.get(failure.origin) for collection in history)

@@ -42,6 +42,7 @@ from bot.domain.freight import Freight
 from bot.domain.model import Stage
 from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, State
+from bot.domain.rollbacks import ways_back
 from bot.payloads import SENDERS
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store
@@ -241,12 +242,11 @@ class Commands:
                 )
             return wanted
         record = await self.store.get_stage(project, name)
-        present = set(record.history[0].items.values()) if record.history else set()
-        for collection in record.history[1:]:
-            for freight in collection.items.values():
-                found = await self.store.get_freight(project, freight)
-                if freight not in present and found is not None and name in found[1].verified_in:
-                    return found[0]
+        broken = [p.freight.name for p in await self.store.list_promotions(project, name) if p.blocked]
+        for freight in ways_back(record.history, broken[0] if broken else None):
+            found = await self.store.get_freight(project, freight)
+            if found is not None and name in found[1].verified_in:
+                return found[0]
         raise Refusal(f"no other Freight was verified in {name} before; name one: `/rollback {name} FREIGHT`")
 
     async def _apply(self, asked: Asked, digest: str) -> str:

@@ -12,7 +12,7 @@ from bot.domain.freight import FreightName, FreightOrigin
 from bot.domain.history import FreightCollection
 from bot.domain.model import PromotionPolicy, Selector
 from bot.domain.promotion import Promotion, State
-from bot.domain.rollbacks import LATEST, Failure, find_failure, former_freight
+from bot.domain.rollbacks import LATEST, Failure, find_failure, former_freight, ways_back
 from tests.domain import reviews as b
 
 POLICY = PromotionPolicy(Selector(name="dev"), auto_rollback=True)
@@ -109,3 +109,12 @@ def test_it_goes_back_along_its_own_history() -> None:
     # A promotion that failed half-way never became what the Stage has.
     failed = Failure(origin, FreightName("f" * 40), "failed")
     assert next(former_freight(history, failed)) == names[0]
+
+
+def test_a_person_goes_back_past_what_runs_but_not_past_what_a_failed_promotion_left_in_place() -> None:
+    origin = FreightOrigin("otel")
+    names = [FreightName(letter * 40) for letter in "abc"]
+    history = tuple(FreightCollection({origin: name}) for name in (names[0], names[1], names[0], names[2]))
+    assert [*ways_back(history, None)] == [names[1], names[2]]
+    assert [*ways_back(history, FreightName("f" * 40))] == names
+    assert [*ways_back((), None)] == []

@@ -81,6 +81,8 @@ async def test_drift_is_shown_in_one_issue_and_undone_by_a_reviewed_pull_request
     assert issue.labels == ("drift",)
     assert "terraform_data.function" in (issue.body or "")
     assert "4096" in (issue.body or "")
+    explained = await wait_for_reply(road, await road.comment(pull, "/explain"))
+    assert "**Drift**: drift of 1 resource" in explained
 
     # The same drift again: one issue, and nothing more is said.
     await ask(road, issue.number)
