@@ -15,18 +15,21 @@ from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.vault import KeyFileVault
 from bot.app import load
 from bot.domain.availability import verify_in_stage
+from bot.domain.commands import Drift
 from bot.domain.drift import DriftRecord, Finding, Question, StageLook, StateLook
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightName, FreightOrigin
-from bot.domain.github import Issue, IssueNumber, Repository
+from bot.domain.github import CommentId, Issue, IssueNumber, PullNumber, Repository, User
 from bot.domain.history import FreightCollection
 from bot.domain.promotion import Promotion, PromotionId, State, Target
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.terraform import Action, AttributeChange, ResourceChange
 from bot.ports import StageRecord, TerminalError, TransientError
 from bot.ports.issues import IssueChange, NewIssue
+from bot.workflow.buttons import Asked, Refusal
 from bot.workflow.configuration import Configuration
 from bot.workflow.drift import DriftWatch, Surveyor
+from bot.workflow.drift_commands import DriftCommands
 from bot.workflow.drift_issues import DriftIssues
 from bot.workflow.reporting import Reporter
 from bot.workflow.snapshots import Gatherer
@@ -440,3 +443,62 @@ async def test_after_a_correction_the_stage_is_looked_at_without_being_asked(bed
     await bed.look(after=1)
     assert bed.cloud.looked == looked + 1
     assert [issue.state for issue in bed.issues.made] == ["closed"]
+
+
+# -- commands --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Allowed:
+    """Rights that remember what was asked for."""
+
+    asked: list[str] = field(default_factory=list)
+
+    async def check(self, asked: Asked, command: str, stage: object) -> None:
+        self.asked.append(command)
+
+
+def asking(command: Drift, *, number: int = 1, repository: Repository = OPERATIONS) -> Asked:
+    return Asked(command, User("uma", 3), repository, None, PullNumber(number), CommentId(77))
+
+
+def commands(bed: Bed) -> tuple[DriftCommands, list[str]]:
+    rights = Allowed()
+    return DriftCommands(bed.watch, bed.watch.issues, cast(Any, rights)), rights.asked
+
+
+async def test_on_the_issue_the_stage_need_not_be_named(bed: Bed) -> None:
+    bed.cloud.found = drifted()
+    await bed.ask()
+    made, rights = commands(bed)
+    assert await made.obey(asking(Drift()), Drift()) == ""
+    await bed.look()
+    assert len(await bed.said("reply:77")) == 1
+    assert rights == ["drift"]
+    with pytest.raises(Refusal, match="name it"):
+        await made.obey(asking(Drift(), number=9), Drift())
+    with pytest.raises(Refusal, match="there is no Stage prod; the Stages are: shop/dev"):
+        await made.obey(asking(Drift(stage="prod"), number=9), Drift(stage="prod"))
+
+
+async def test_what_is_found_is_told_in_the_stages_own_repository_alone(bed: Bed) -> None:
+    made, _ = commands(bed)
+    elsewhere = asking(Drift(stage="dev"), repository=Repository("acme", "public"))
+    with pytest.raises(Refusal, match="ask in acme/operations"):
+        await made.obey(elsewhere, Drift(stage="dev"))
+    assert (await bed.store.list_drifts()) == []
+
+
+async def test_a_fix_is_a_promotion_of_what_the_stage_has_and_needs_the_right_to_promote(bed: Bed) -> None:
+    made, rights = commands(bed)
+    fix = Drift(fix=True, stage="dev")
+    assert "once more" in await made.obey(asking(fix), fix)
+    current = await bed.store.find_current_promotion("shop", "dev")
+    assert current is not None
+    assert (current.actor, current.actor_id, current.corrects, current.why) == ("uma", 3, True, "")
+    assert rights == ["drift", "promote"]
+    assert "undoes the drift of dev already" in await made.obey(asking(fix), fix)
+    other = replace(current, corrects=False, reason="0 of 1 approvals")
+    await bed.store.save_promotion(other, expected=current)
+    with pytest.raises(Refusal, match="unfinished promotion"):
+        await made.obey(asking(fix), fix)
