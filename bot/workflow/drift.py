@@ -82,15 +82,26 @@ class DriftWatch:
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     """Stages of one schedule wait for each other, and leave room for what promotions plan."""
 
-    async def remind(self) -> None:
-        """Set the timer of every schedule, also where it was lost; a look that is due or half done is asked for."""
+    async def remind(self, *, schedules_changed: bool = False) -> None:
+        """Ask for every look that is due or half done, as one whose timer was lost, and begin with new Stages.
+
+        Timers are in the database and set by each look; only where schedules may have changed all are set again.
+        """
         known = {(record.project, record.stage): record for record in await self.store.list_drifts()}
+        due: list[Look] = []
         for (project, name), stage in self.configuration.pipeline.stages.items():
             policy, record = self.configuration.policy(stage), known.get((project, name))
-            if record is None and policy.drift_schedule and not stage.is_control_flow:
+            is_new = record is None and bool(policy.drift_schedule) and not stage.is_control_flow
+            if is_new:
                 record = await self._begin(project, name)
-            if record is not None:
-                await self._set_timer(record, policy, late=timedelta(0))
+            if record is None:
+                continue
+            at = due_at(policy.drift_schedule, record)
+            if not record.settled or record.asked or (at is not None and at <= self.clock.now()):
+                due.append(Look("drift", f"{project}/{name}", "a sweep"))
+            elif is_new or schedules_changed:
+                await self._set_timer(record, policy)
+        await self.store.request_looks(due)
 
     async def _begin(self, project: str, name: str) -> DriftRecord:
         """A Stage's record, as of now: its schedule counts from here."""
@@ -119,10 +130,10 @@ class DriftWatch:
             record = await self._look_if_wanted(record, policy)
         if not record.settled:
             record = await self._settle(record, stage, policy)
-        await self._set_timer(record, policy, late=_WHILE_BUSY)
+        await self._set_timer(record, policy)
 
-    async def _set_timer(self, record: DriftRecord, policy: ReviewPolicy, *, late: timedelta) -> None:
-        """Ask for the next look; one that is due already is made after `late`."""
+    async def _set_timer(self, record: DriftRecord, policy: ReviewPolicy) -> None:
+        """Ask for the next look; one that is due already could not be made just now."""
         look = Look("drift", f"{record.project}/{record.stage}", "its schedule")
         if not record.settled or record.asked:
             await self.store.request_looks([look])
@@ -130,7 +141,7 @@ class DriftWatch:
         due = due_at(policy.drift_schedule, record)
         if due is not None:
             now = self.clock.now()
-            await self.store.request_looks([look], at=due if due > now else now + late)
+            await self.store.request_looks([look], at=due if due > now else now + _WHILE_BUSY)
 
     # -- looking -----------------------------------------------------------------------------------------------
 

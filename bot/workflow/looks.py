@@ -262,7 +262,7 @@ class Looks:
         looks = [Look("warehouse", f"{project}/{name}", reason) for project, name in pipeline.warehouses]
         looks += [Look("stage", f"{project}/{name}", reason) for project, name in pipeline.stages]
         await self.store.request_looks(looks)
-        await self.drift.remind()
+        await self.drift.remind(schedules_changed=True)
 
     async def _look_at_verifications(self) -> None:
         """Ask for a look at every verification that is due: one whose look was lost goes on."""

@@ -261,6 +261,16 @@ async def test_a_lost_timer_is_set_again_by_the_sweep(bed: Bed) -> None:
     assert await bed.due() == ["shop/dev"]
 
 
+async def test_a_sweep_leaves_timers_alone_and_a_changed_schedule_sets_them_anew(bed: Bed) -> None:
+    await bed.watch.remind()
+    for done in await bed.store.list_due_looks(NOW + timedelta(days=1)):
+        await bed.store.finish_look(done)
+    await bed.watch.remind()
+    assert await bed.due(after=2 * HOUR) == []
+    await bed.watch.remind(schedules_changed=True)
+    assert await bed.due(after=2 * HOUR) == ["shop/dev"]
+
+
 async def test_while_a_promotion_is_carried_out_a_scheduled_look_waits(bed: Bed) -> None:
     await bed.watch.remind()
     running = promotion(2, state=State.FULFILLING, finished_at=None)
