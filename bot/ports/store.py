@@ -13,7 +13,6 @@ from typing import Protocol
 
 from bot.domain.analysis import AnalysisRun
 from bot.domain.auto_promotion import Hold
-from bot.domain.drift import DriftRecord
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus
 from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
@@ -22,6 +21,7 @@ from bot.domain.retention import Horizon
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
+from bot.ports.drifts import DriftStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: `stage`, `verification` and `drift` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`,
-    `follow-ups`.
+    Kinds: `stage`, its `verification` and `drift`, `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
     """
 
     kind: str
@@ -304,23 +303,6 @@ class AnalysisStore(Protocol):
 
     async def list_open_runs(self) -> Sequence[AnalysisRun]:
         """The runs of every Stage that are not settled."""
-
-
-class DriftStore(Protocol):
-    """What was seen of drift, a record a Stage."""
-
-    async def get_drift(self, project: str, stage: str) -> DriftRecord | None: ...
-
-    async def list_drifts(self, project: str = "") -> Sequence[DriftRecord]:
-        """Every record of a project, or of all."""
-
-    async def change_drift(
-        self, project: str, stage: str, change: Callable[[DriftRecord], DriftRecord]
-    ) -> DriftRecord:
-        """Change a record, a blank one if there is none, with nobody else's change in between.
-
-        The answer is the record as it is then.
-        """
 
 
 class PlanStore(Protocol):

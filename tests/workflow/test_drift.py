@@ -218,7 +218,7 @@ async def bed(tmp_path: Path) -> AsyncIterator[Bed]:
     github, nothing = cast(Any, Addresses()), cast(Any, None)
     reporter = Reporter(store, github, vault, clock, configuration, "")
     gatherer = Gatherer(store, nothing, github, clock, configuration)
-    looker = StageLooker(gatherer, reporter, nothing, store, github)
+    looker = StageLooker(gatherer, reporter, nothing, store, github, nothing)
     cloud, made = Cloud(clock), FakeIssues()
     issues = DriftIssues(cast(Any, made), github, store, vault, clock, reporter, looker)
     watch = DriftWatch(cast(Surveyor, cloud), issues, reporter, store, clock, configuration)
