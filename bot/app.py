@@ -48,6 +48,9 @@ from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer, make_finders
+from bot.workflow.drift import DriftWatch, Surveyor
+from bot.workflow.drift_commands import DriftCommands
+from bot.workflow.drift_issues import DriftIssues
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
@@ -236,6 +239,7 @@ def _join_looks(
     discoverer = Discoverer(make_finders(ports, joined.email), store, ports.clock, settings.settle)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     keep = (settings.keep_days, settings.keep_promotions, settings.keep_freight)
+    drift = _watch_drift(ports, store, joined)
     return Looks(
         store=store,
         github=github,
@@ -250,6 +254,7 @@ def _join_looks(
             joined.reporter,
             joined.verifier,
             FreightByHand(discoverer, Rights(gatherer), store),
+            DriftCommands(drift, drift.issues, Rights(gatherer)),
             lambda: identity,
             partial(examine, settings, configuration.load, configuration.source),
         ),
@@ -262,7 +267,18 @@ def _join_looks(
         bystanders=Bystanders(gatherer, own),
         verifier=joined.verifier,
         retention=Retention(store, ports.clock, *keep),
+        drift=drift,
     )
+
+
+def _watch_drift(ports: Ports, store: DatabaseStore, joined: _Joined) -> DriftWatch:
+    """What looks for drift and shows it."""
+    worker, reporter, clock = joined.worker, joined.reporter, ports.clock
+    surveyor = Surveyor(
+        worker.previewer, worker.evaluator, ports.git, ports.terraform, ports.vault, store, clock
+    )
+    issues = DriftIssues(ports.issues, ports.github, store, ports.vault, clock, reporter, joined.looker)
+    return DriftWatch(surveyor, issues, reporter, store, clock, worker.configuration)
 
 
 async def preview_stage(settings: Settings, stage: str, freight: str) -> str:

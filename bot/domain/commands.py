@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from bot.domain.command_words import SYNONYMS
+
 _LONGEST_LINE = 500
 
 
@@ -114,7 +116,11 @@ class Unfreeze:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Look for drift now."""
+    """Look for drift now, or open a pull request that undoes it; without a Stage that of the issue or pull request."""
+
+    fix: bool = False
+    stage: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +198,10 @@ HELP: Mapping[str, tuple[str, str]] = {
     "cancel": ("/cancel", "end this promotion"),
     "freeze": ("/freeze [REASON]", "stop all promotions"),
     "unfreeze": ("/unfreeze", "let promotions go on"),
-    "drift": ("/drift", "look for drift now"),
+    "drift": (
+        "/drift [fix] [[PROJECT/]STAGE]",
+        "look for drift now; with `fix` open a pull request that undoes it",
+    ),
     "explain": ("/explain", "show every gate and why it is open or closed"),
     "status": ("/status", "show what runs in which Stage"),
     "doctor": ("/doctor", "check the installation"),
@@ -240,30 +249,10 @@ def _describe_unknown(word: str) -> CommandProblem:
             "a pull request is approved by a review, so that GitHub records which commit you saw",
             unknown=True,
         )
-    near = _SYNONYMS.get(word) or difflib.get_close_matches(word, HELP, n=1, cutoff=0.6)
+    near = SYNONYMS.get(word) or difflib.get_close_matches(word, HELP, n=1, cutoff=0.6)
     return CommandProblem(
         f"there is no command /{word}", HELP[near[0]][0] if near else HELP["help"][0], unknown=True
     )
-
-
-_SYNONYMS: Mapping[str, list[str]] = {
-    "deploy": ["promote"],
-    "release": ["promote"],
-    "ship": ["promote"],
-    "unhold": ["resume"],
-    "continue": ["resume"],
-    "revert": ["rollback"],
-    "undo": ["rollback"],
-    "reverify": ["verify"],
-    "rerun": ["retry"],
-    "stop": ["cancel"],
-    "abort": ["cancel"],
-    "thaw": ["unfreeze"],
-    "why": ["explain"],
-    "diff": ["plan"],
-    "preview": ["plan"],
-}
-"""Words that people know from other bots, and our command for the same."""
 
 
 def _split(rest: str, least: int, most: int) -> list[str]:
@@ -366,6 +355,16 @@ def _parse_apply(rest: str) -> Command:
     return Apply(_hex(_split(rest, 1, 1)[0], "the digest of a preview"))
 
 
+def _parse_drift(rest: str) -> Command:
+    parts = _split(rest, 0, 2)
+    fix = bool(parts) and parts[0].lower() == "fix"
+    named = parts[1:] if fix else parts
+    if len(named) > 1:
+        raise _WrongError("there may be the word fix and then a Stage")
+    project, stage = _stage(named[0]) if named else ("", "")
+    return Drift(fix, stage, project)
+
+
 def _alone(command: Command) -> Callable[[str], Command]:
     """A parser for a command that takes no arguments."""
 
@@ -390,7 +389,7 @@ _PARSERS: Mapping[str, Callable[[str], Command]] = {
     "cancel": _alone(Cancel()),
     "freeze": lambda rest: Freeze(_reason(rest)),
     "unfreeze": _alone(Unfreeze()),
-    "drift": _alone(Drift()),
+    "drift": _parse_drift,
     "explain": _alone(Explain()),
     "status": _alone(Status()),
     "doctor": _alone(Doctor()),

@@ -34,7 +34,8 @@ class Snapshot:
     configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
     `steps_changed` tells that the configuration's steps are not those of the Promotion. `lost` says what was merged
     and is no longer on the branch, of a Promotion that waits after its merge; `applied` that something was done since.
-    `verifying` says how far the verification of what the Stage has is, empty if none is under way.
+    `verifying` says how far the verification of what the Stage has is, empty if none is under way. `back` is the
+    Freight that the Stage goes back to by itself, `back_reason` why it does, or why it cannot.
     """
 
     now: datetime
@@ -59,6 +60,8 @@ class Snapshot:
     frozen: str = ""
     problem: str = ""
     verifying: str = ""
+    back: Freight | None = None
+    back_reason: str = ""
     retry_preview_at: datetime | None = None
     requests: tuple[str, ...] = field(default=())
 
@@ -69,6 +72,14 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class StartPromotion:
     """Create a Promotion of this Freight."""
+
+    freight: Freight
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartRollback:
+    """Create a Promotion that goes back to this Freight, as the project's policy asks."""
 
     freight: Freight
     reason: str
@@ -136,7 +147,16 @@ class Wait:
 
 
 Action = (
-    StartPromotion | MakePreview | Merge | BeginFulfil | ContinueFulfil | EnsureSegment | Hold | End | Wait
+    StartPromotion
+    | StartRollback
+    | MakePreview
+    | Merge
+    | BeginFulfil
+    | ContinueFulfil
+    | EnsureSegment
+    | Hold
+    | End
+    | Wait
 )
 
 
@@ -176,11 +196,14 @@ def _plan_idle(seen: Snapshot) -> Action:
         return Wait(seen.problem)
     if seen.frozen:
         return Wait(f"frozen: {seen.frozen}")
+    if seen.back is not None:
+        return StartRollback(seen.back, seen.back_reason)
     last = seen.last
     if last is not None and last.blocked:
-        return Wait(
+        failed = (
             f"{last.id} failed after its merge: {last.reason}. `/retry` or `/rollback` on its pull request."
         )
+        return Wait(f"{failed} {seen.back_reason}".rstrip())
     if seen.verifying:
         # As in Kargo, the next Promotion waits until it is known how the present Freight does.
         return Wait(seen.verifying)

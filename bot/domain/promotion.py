@@ -89,6 +89,10 @@ class Promotion:
     actor_id: int
     created_at: datetime
     rollback: bool = False
+    corrects: bool = False
+    """Whether it undoes drift: Terraform is planned although its inputs are those of the last apply."""
+    why: str = ""
+    """Why it was made, where no person asked for it and it is no new Freight's turn."""
     state: State = State.QUEUED
     reason: str = ""
     attempt: int = 1

@@ -59,5 +59,7 @@ class PromotionView:
     outcome: Outcome = Outcome()
     auto_merge: bool = False
     people_commits: tuple[str, ...] = ()
+    drift: str = ""
+    """When the Stage was last looked at for drift, and what came of that; empty if it never was."""
     marker: str = ""
     """The signed machine block, an HTML comment, already rendered."""

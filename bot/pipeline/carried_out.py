@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from bot.domain.model import GitSubscription, Stage, Step, Warehouse
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
-from bot.domain.problems import ConfigProblem, Severity, sort_problems
+from bot.domain.problems import ConfigProblem, sort_problems
 from bot.domain.review import AWAITS_MERGE, StepClass
 from bot.domain.review_policy import ReviewPolicy
 
@@ -48,7 +48,6 @@ def find_not_carried_out(
                     source.path, source.line, finding.key, finding.message, stage=name, project=project
                 )
             )
-    found += _of_projects(pipeline)
     return sort_problems(found)
 
 
@@ -196,17 +195,3 @@ def _of_replicas(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
             f"the ReviewPolicy {policy.metadata.name} says stateInGit: true, which is refused on PostgreSQL: nothing "
             "locks such a state against another replica. Configure a backend with locks, or run one bot on SQLite",
         )
-
-
-def _of_projects(pipeline: Pipeline) -> Iterator[ConfigProblem]:
-    """What leaves every Stage working, but does not happen: warnings."""
-    for config in pipeline.project_configs.values():
-        source = config.metadata.source
-        if any(policy.auto_rollback for policy in config.promotion_policies):
-            message = "autoRollback is not carried out yet; /rollback STAGE does it by hand"
-            yield ConfigProblem(source.path, source.line, "spec.promotionPolicies", message, Severity.WARNING)
-    for policy in pipeline.review_policies:
-        if policy.drift_schedule:
-            source = policy.metadata.source
-            message = "drift is not looked for yet"
-            yield ConfigProblem(source.path, source.line, "spec.drift", message, Severity.WARNING)

@@ -24,6 +24,7 @@ from bot.domain.windows import check_window, stage_windows
 from bot.pipeline.analysis import Spec
 from bot.pipeline.analysis_checks import check_metrics, check_template, check_verification
 from bot.pipeline.expression_checks import Known, check_templates
+from bot.pipeline.policy_checks import check_review_policy
 from bot.pipeline.reader import Path
 from bot.pipeline.receiver_checks import check_receivers
 from bot.pipeline.resources import Resource, cut_findings
@@ -100,12 +101,8 @@ class _Checker:
             self.report(("Secret", project, name), check_secret(secret))
         for policy in self.pipeline.review_policies:
             metadata = policy.metadata
-            findings = [
-                finding
-                for index, variable in enumerate(policy.plan_env)
-                for finding in check_templates(variable.value, ("spec", "planEnv", index, "value"), Known())
-            ]
-            self.report(("ReviewPolicy", metadata.namespace, metadata.name), findings)
+            key = ("ReviewPolicy", metadata.namespace, metadata.name)
+            self.report(key, check_review_policy(policy))
 
     def report(
         self,

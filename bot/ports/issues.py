@@ -46,6 +46,12 @@ class Issues(Protocol):
     async def search_issues(self, repository: Repository, query: str) -> Sequence[Issue]:
         """The first 30 issues of this repository that GitHub's search finds; it lags behind by about a minute."""
 
+    async def find_own_issue(self, repository: Repository, marker: str, *, label: str) -> Issue | None:
+        """The newest issue that our App made with this marker, open or closed; one of somebody else is never ours.
+
+        Only issues that have the label are looked through.
+        """
+
     async def create_issue(self, repository: Repository, issue: NewIssue, *, since: datetime) -> Issue:
         """Make it, or give back the one of ours with this marker that was made or changed since then."""
 

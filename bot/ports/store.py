@@ -21,6 +21,7 @@ from bot.domain.retention import Horizon
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
+from bot.ports.drifts import DriftStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
+    Kinds: `stage`, its `verification` and `drift`, `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
     """
 
     kind: str
@@ -388,6 +389,7 @@ class Store(
     StageStore,
     PromotionStore,
     AnalysisStore,
+    DriftStore,
     PlanStore,
     PipelineStore,
     OutboxStore,

@@ -35,6 +35,7 @@ def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
         f"- {icon} {name}" + (f": {said or took}" if said or took else "") for icon, name, took, said in rows
     ]
     lines += _verification(view)
+    lines += [f"- ℹ️ **Drift**: {plain(view.drift, 1000)}"] if view.drift else []
     # One list: a blank line between its items would part it, so it is one section, shortened from its end.
     sections.append(Section(tuple("\n".join(lines[:most]) for most in (1000, 300, 100, 20))))
     if view.preview is not None:

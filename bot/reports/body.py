@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.domain.promotion import State
+from bot.domain.promotion import Promotion, State
 from bot.domain.review import ApplyKind, ApplyRecord, Lane, Preview, Problem
 from bot.domain.values import show
 from bot.domain.view import PromotionView
@@ -50,7 +50,7 @@ def render_title(view: PromotionView) -> str:
     own = title(str(show(request.title) or ""), _OWN_TITLE, inert=True) if request is not None else ""
     if own:
         return own
-    lead = f"{promotion.project}/{promotion.stage}: {'roll back ' if promotion.rollback else ''}"
+    lead = f"{promotion.project}/{promotion.stage}: {_kind(promotion)}"
     alias = promotion.freight.alias or promotion.freight.name[:7]
     changes = [_in_title(c) for c in compare_versions(view.current, promotion.freight) if c.is_change]
     if not changes:
@@ -61,6 +61,12 @@ def render_title(view: PromotionView) -> str:
         if size(text) <= _TITLE:
             return title(text, _TITLE, inert=True)
     return title(f"{lead}{plural(len(changes), 'change')} ({alias})", _TITLE, inert=True)
+
+
+def _kind(promotion: Promotion) -> str:
+    if promotion.corrects:
+        return "undo drift of "
+    return "roll back " if promotion.rollback else ""
 
 
 def _in_title(change: VersionChange) -> str:
@@ -112,8 +118,10 @@ def _head(view: PromotionView) -> str:
     promotion, preview = view.promotion, view.preview
     freight, stage = f"**{plain(promotion.freight.alias)}**", f"**{plain(promotion.stage)}**"
     back, to = f"Rolls {stage} back to Freight {freight}", f"Brings Freight {freight} to {stage}"
+    again = f"Undoes drift in {stage}, which keeps Freight {freight}"
     asker = "auto-promotion" if promotion.actor == "lockstep" else code(promotion.actor)
-    said = f"{back if promotion.rollback else to}, asked for by {asker}."
+    what = back if promotion.rollback else again if promotion.corrects else to
+    said = f"{what}, asked for by {asker}." if not promotion.why else f"{what}: {plain(promotion.why)}."
     if preview is not None and not preview.problems:
         said += f" {_lane(preview)}{_risk(preview)}"
     reason = reason_words(promotion, view.waiting)

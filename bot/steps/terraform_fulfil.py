@@ -83,7 +83,8 @@ class Applier:
         plan = outcome.plan
         if plan.is_empty:
             return await self._nothing_left(plan, inputs, approved, context)
-        if approved is not None and await self._is_drift(plan, inputs, approved):
+        corrects = context.promotion.corrects
+        if approved is not None and not corrects and await self._is_drift(plan, inputs, approved):
             text = (
                 "No changes of this release. What the plan finds is drift, its inputs are those applied last"
             )

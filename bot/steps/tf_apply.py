@@ -87,6 +87,7 @@ def is_unchanged(applied: AppliedState | None, inputs: Inputs, context: StepCont
         and applied.succeeded
         and applied.inputs == inputs.digest
         and context.policy.unchanged_inputs != "Plan"
+        and not context.promotion.corrects
         and not changing_applies(context.earlier)
     )
 
@@ -179,7 +180,8 @@ class TfApply:
             bundle = f"{context.alias}/{inputs.digest[:16]}/{plan.digest[:16]}"
             await self.store.keep_bundle(context.promotion.id, bundle, outcome.bundle)
             record = replace(record, bundle=bundle)
-        if record.kind is ApplyKind.CHANGES and await self._is_pending(inputs, context):
+        corrects = context.promotion.corrects
+        if record.kind is ApplyKind.CHANGES and not corrects and await self._is_pending(inputs, context):
             record = replace(record, pending=frozenset(change.address for change in plan.changes))
         # Values of outputs are all known, so nothing hinges on when it is applied; it will succeed or fail as a whole.
         status = StepStatus.SUCCEEDED if record.kind is ApplyKind.OUTPUTS_ONLY else None

@@ -58,6 +58,16 @@ class Metrics:
             _family("promotions", "gauge", "Promotions that have not ended.", states, "state"),
             _one("promotions_ended", "Promotions that have ended.", work.ended),
             _family(
+                "drift_stages",
+                "gauge",
+                "Stages that were looked at for drift, by what the last look found.",
+                {str(finding): count for finding, count in work.drift.items()},
+                "finding",
+            ),
+            _one(
+                "drifted_resources", "Resources and outputs that are not as they were applied.", work.drifted
+            ),
+            _family(
                 "github_requests_left",
                 "gauge",
                 "Requests that GitHub allows until its next reset, as of its last answer.",
@@ -77,6 +87,11 @@ class Metrics:
         if own.swept_at is not None:
             said = "When this replica last looked at everything."
             families.append(_one("last_sweep_timestamp_seconds", said, own.swept_at.timestamp()))
+        if work.oldest_drift_look is not None:
+            said = "When the Stage was looked at for drift whose last look is the oldest."
+            families.append(
+                _one("drift_oldest_look_timestamp_seconds", said, work.oldest_drift_look.timestamp())
+            )
         lines = [line for family in families for line in family]
         return Response("\n".join(lines) + "\n", media_type=_TYPE)
 

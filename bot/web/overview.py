@@ -9,6 +9,8 @@ from datetime import datetime
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.availability import FreightIndex, KnownFreight
 from bot.domain.discovery import Discovery, Find
+from bot.domain.drift import DriftRecord, Finding
+from bot.domain.drift import describe as describe_drift
 from bot.domain.freight import Freight, FreightName
 from bot.domain.model import ProjectConfig, Stage
 from bot.domain.planning import Snapshot, StartPromotion, Wait, plan
@@ -16,8 +18,8 @@ from bot.domain.promotion import State
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import Event, PromotionLine, StageRecord
 from bot.reports.wording import versions_of
+from bot.workflow.candidates import choose_candidate, progress_of
 from bot.workflow.proofs import explain_verifications, verifying
-from bot.workflow.snapshots import choose_candidate, progress_of
 
 MOST_FREIGHT = 12
 MOST_EVENTS = 40
@@ -47,6 +49,8 @@ class ProjectFacts:
     """The last look at each Warehouse, and when that was."""
     runs: Mapping[str, AnalysisRun] = field(default_factory=dict)
     """By Stage the verification of what it has now."""
+    drifts: Mapping[str, DriftRecord] = field(default_factory=dict)
+    """By Stage what was seen of drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,9 @@ class StageCard:
     notes: tuple[str, ...]
     promotion: PromotionLine | None
     last: PromotionLine | None
+    drift: str = ""
+    """When it was last looked at for drift, and what came of that; empty if it never was."""
+    drifted: bool = False
     verification: str = ""
     """What the newest verification says of what the Stage has, empty if it was successful or there is none."""
 
@@ -189,7 +196,7 @@ def _card(
     items = record.history[0].items.values() if record.history else ()
     carried = [_carried(by_name[item], name) for item in items if item in by_name]
     direct = [str(r.origin.name) for r in stage.requested_freight if r.sources.direct]
-    run = facts.runs.get(name)
+    run, drift = facts.runs.get(name), facts.drifts.get(name)
     tone, state = _state(current, lines, record, run)
     return StageCard(
         name=name,
@@ -204,6 +211,8 @@ def _card(
         notes=tuple(note for note in _notes(record) if note != waits),
         promotion=current,
         last=next((line for line in lines if line.state.ended), None),
+        drift=describe_drift(drift),
+        drifted=drift is not None and drift.last is not None and drift.last.finding is Finding.DRIFT,
         verification=describe_run(run) if run is not None and run.phase is not Phase.SUCCESSFUL else "",
     )
 

@@ -96,6 +96,7 @@ class Reading:
                 for warehouse, (found, at) in (await self.store.list_discoveries(name)).items()
             },
             runs=present_runs(await self.store.list_newest_runs(name), records),
+            drifts={record.stage: record for record in await self.store.list_drifts(name)},
         )
 
     # -- repositories --------------------------------------------------------------------------------------------------

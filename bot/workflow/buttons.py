@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bot.domain.commands import Command, Plan, Retry
 from bot.domain.events import ButtonPressed
-from bot.domain.github import PullNumber, Repository, User
+from bot.domain.github import CommentId, PullNumber, Repository, User
 from bot.domain.promotion import Promotion, PromotionId
 from bot.ports import Store
 from bot.reports.checks import PLAN_AGAIN, RETRY
@@ -26,12 +26,17 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One command with who gave it and where; `promotion` is the one of the pull request, if any."""
+    """One command with who gave it and where; `promotion` is the one of the pull request, if any.
+
+    `number` is the issue or pull request and `comment` the comment that holds it; a button has neither.
+    """
 
     command: Command
     author: User
     repository: Repository
     promotion: Promotion | None
+    number: PullNumber | None = None
+    comment: CommentId | None = None
 
 
 @dataclass(frozen=True, slots=True)

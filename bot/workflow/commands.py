@@ -42,6 +42,7 @@ from bot.domain.freight import Freight
 from bot.domain.model import Stage
 from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, State
+from bot.domain.rollbacks import ways_back
 from bot.payloads import SENDERS
 from bot.payloads import Delivery as Payload
 from bot.ports import Delivery, GitHub, Look, Store
@@ -51,10 +52,11 @@ from bot.reports.markdown import plain
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.by_hand import FreightByHand
 from bot.workflow.choosing import Choice
+from bot.workflow.drift_commands import DriftCommands
 from bot.workflow.reporting import Reporter
 from bot.workflow.reverification import Reverification
 from bot.workflow.rights import Rights
-from bot.workflow.stages import StageLooker, held, rolled_back
+from bot.workflow.stages import Asking, StageLooker, held
 from bot.workflow.verification import Verifier
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class Commands:
     reporter: Reporter
     verifier: Verifier
     by_hand: FreightByHand
+    drift: DriftCommands
     app: Callable[[], AppIdentity]
     diagnose: Callable[[], Awaitable[list[Finding]]]
     """Examines the whole installation; takes some seconds."""
@@ -108,7 +111,8 @@ class Commands:
             return
         await self.reporter.react(event.repository, event.comment, "eyes")
         try:
-            reply = await self._obey(Asked(command, event.author, event.repository, promotion))
+            asked = Asked(command, event.author, event.repository, promotion, event.number, event.comment)
+            reply = await self._obey(asked)
         except Refusal as refusal:
             await self._refuse(event, str(refusal))
         else:
@@ -174,7 +178,7 @@ class Commands:
             case Doctor():
                 return await self._doctor(asked)
             case Drift():
-                raise Refusal("this command is not available yet")
+                return await self.drift.obey(asked, asked.command)
             case _:
                 assert_never(asked.command)
 
@@ -194,7 +198,7 @@ class Commands:
         started = await self.looker.start(stage, freight, actor=asked.author.login, actor_id=asked.author.id)
         if isinstance(started, str):
             raise Refusal(started)
-        await self._unblock(project, name)
+        await self.looker.unblock(project, name)
         await self.looker.hold_after(started, candidate)
         await self._look(stage)
         return f"{freight.alias} goes to {name}"
@@ -215,29 +219,15 @@ class Commands:
         if not await self.store.save_promotion(ended, expected=current):
             raise Refusal(f"{current.stage} changed just now; try again")
 
-    async def _unblock(self, project: str, stage: str) -> None:
-        """A person's promotion takes the Stage over from one that failed."""
-        for old in await self.store.list_promotions(project, stage):
-            if old.blocked:
-                left = Look("follow-ups", old.id, "another promotion takes over")
-                await self.store.save_promotion(replace(old, blocked=False), expected=old, looks=[left])
-
     async def _rollback(self, asked: Asked, command: Rollback) -> str:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "rollback", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
         freight = await self._verified_before(stage, command.freight)
         await self._make_room(await self.store.find_current_promotion(project, name), freight)
-        started = await self.looker.start(
-            stage, freight, actor=asked.author.login, actor_id=asked.author.id, rollback=True
-        )
+        started = await self.looker.go_back(stage, freight, Asking(asked.author.login, asked.author.id))
         if isinstance(started, str):
             raise Refusal(started)
-        await self._unblock(project, name)
-        hold = OriginHold(
-            freight.origin, freight.name, started.id, started.created_at, f"{asked.author.login} rolled back"
-        )
-        await self.store.change_stage(project, name, partial(rolled_back, hold=hold))
         await self._look(stage)
         return f"{name} goes back to {freight.alias}"
 
@@ -252,12 +242,11 @@ class Commands:
                 )
             return wanted
         record = await self.store.get_stage(project, name)
-        present = set(record.history[0].items.values()) if record.history else set()
-        for collection in record.history[1:]:
-            for freight in collection.items.values():
-                found = await self.store.get_freight(project, freight)
-                if freight not in present and found is not None and name in found[1].verified_in:
-                    return found[0]
+        broken = [p.freight.name for p in await self.store.list_promotions(project, name) if p.blocked]
+        for freight in ways_back(record.history, broken[0] if broken else None):
+            found = await self.store.get_freight(project, freight)
+            if found is not None and name in found[1].verified_in:
+                return found[0]
         raise Refusal(f"no other Freight was verified in {name} before; name one: `/rollback {name} FREIGHT`")
 
     async def _apply(self, asked: Asked, digest: str) -> str:

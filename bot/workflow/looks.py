@@ -22,6 +22,7 @@ from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
+from bot.workflow.drift import DriftWatch
 from bot.workflow.intake import Intake
 from bot.workflow.intervals import is_overdue, next_look
 from bot.workflow.lost_comments import LostComments
@@ -60,6 +61,7 @@ class Looks:
     bystanders: Bystanders
     verifier: Verifier
     retention: Retention
+    drift: DriftWatch
     pause: float = 0.1
     nudged: asyncio.Event = field(default_factory=asyncio.Event)
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -148,6 +150,7 @@ class Looks:
         looks = [Look("stage", f"{project}/{name}", "a sweep") for project, name in pipeline.stages]
         await self.store.request_looks(looks + await self._overdue_warehouses())
         await self._look_at_verifications()
+        await self.drift.remind()
         since = self.clock.now() - timedelta(days=3)
         for delivery, guid in await self.github.list_failed_deliveries(since):
             if await self.store.get_delivery(guid) is None:
@@ -210,6 +213,9 @@ class Looks:
             case "verification":
                 project, _, name = key.partition("/")
                 await self.verifier.look(project, name)
+            case "drift":
+                project, _, name = key.partition("/")
+                await self.drift.look(project, name)
             case "warehouse":
                 await self._look_at_warehouse(key)
             case "config":
@@ -256,6 +262,7 @@ class Looks:
         looks = [Look("warehouse", f"{project}/{name}", reason) for project, name in pipeline.warehouses]
         looks += [Look("stage", f"{project}/{name}", reason) for project, name in pipeline.stages]
         await self.store.request_looks(looks)
+        await self.drift.remind(schedules_changed=True)
 
     async def _look_at_verifications(self) -> None:
         """Ask for a look at every verification that is due: one whose look was lost goes on."""

@@ -5,19 +5,27 @@ A webhook that GitHub shows as failed is asked for again; of one that it never s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from bot.domain.drift import DriftRecord
 from bot.domain.events import Commented, Event
+from bot.domain.github import PullNumber, Repository
 from bot.domain.promotion import Promotion
-from bot.ports import Clock, GitHub, Store
+from bot.ports import Clock, GitHub, Store, TerminalError
 from bot.workflow.configuration import Configuration
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LostComments:
-    """Finds them on the pull request of each Stage's newest Promotion, and has them run by `run`, once each."""
+    """Finds them on the pull request of each Stage's newest Promotion, and on the issue of its drift.
+
+    `run` has them run, once each.
+    """
 
     store: Store
     github: GitHub
@@ -33,26 +41,47 @@ class LostComments:
         latest = self.clock.now() - timedelta(seconds=age)
         for project, stage in self.configuration.pipeline.stages:
             promotions = await self.store.list_promotions(project, stage)
-            if not promotions:
-                continue
-            for event in await self._comments(promotions[0]):
+            found = await self._of_promotion(promotions[0]) if promotions else []
+            for event in found:
+                if event.created_at <= latest:
+                    await self.run(event)
+        for record in await self.store.list_drifts():
+            for event in await self._of_issue(record) if record.open else ():
                 if event.created_at <= latest:
                     await self.run(event)
 
-    async def _comments(self, promotion: Promotion) -> list[Commented]:
+    async def _of_promotion(self, promotion: Promotion) -> list[Commented]:
         repository = self.github.repository_of(promotion.target.url) if promotion.target is not None else None
         if repository is None or promotion.pull is None:
             return []
+        return await self._comments(repository, promotion.pull, promotion.created_at)
+
+    async def _of_issue(self, record: DriftRecord) -> list[Commented]:
+        owner, _, name = record.repository.partition("/")
+        if not record.issue or record.drifted_since is None:
+            return []
+        try:
+            return await self._comments(
+                Repository(owner, name), PullNumber(record.issue), record.drifted_since
+            )
+        except TerminalError as error:
+            # Somebody deleted the issue; the next look for drift finds that out.
+            log.warning(
+                "the issue of a drift cannot be read", extra={"issue": record.issue, "error": str(error)}
+            )
+            return []
+
+    async def _comments(self, repository: Repository, number: PullNumber, since: datetime) -> list[Commented]:
         return [
             Commented(
                 repository=repository,
-                number=promotion.pull,
+                number=number,
                 comment=comment.id,
                 author=comment.user,
                 body=comment.body,
                 created_at=comment.created_at,
                 by_app=comment.by_app,
             )
-            for comment in await self.github.list_comments(repository, promotion.pull)
-            if not comment.edited and comment.created_at >= promotion.created_at
+            for comment in await self.github.list_comments(repository, number)
+            if not comment.edited and comment.created_at >= since
         ]

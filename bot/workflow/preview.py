@@ -79,6 +79,19 @@ class Previewer:
         await walk.run()
         return await self._conclude(walk)
 
+    async def survey(
+        self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator
+    ) -> tuple[Problem, ...]:
+        """Walk a task on the branches as they are now, with read-only credentials alone; the answer is what went wrong.
+
+        What the steps find they keep themselves. Raises TerminalError for a `planEnv` that cannot be evaluated.
+        """
+        tree = WorkTree(self.git, Sentinels(self.vault.digest(promotion.id.encode())[:8]))
+        walk = _Walk(self, promotion, policy, evaluator, tree, None)
+        walk.plan_environment = evaluator.environment(policy.plan_env)
+        await walk.run()
+        return tuple(walk.problems)
+
     async def _conclude(self, walk: _Walk) -> Preview:
         promotion, policy = walk.promotion, walk.policy
         pins = tuple(checkout.pin for checkout in walk.tree.checkouts.values())

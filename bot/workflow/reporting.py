@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
+from bot.domain.drift import describe as describe_drift
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
@@ -76,6 +77,7 @@ class Reporter:
             outcome=Outcome(runs=runs),
             auto_merge=bool(merge_method(seen.policy, preview)),
             people_commits=seen.people_commits,
+            drift=describe_drift(await self.store.get_drift(promotion.project, promotion.stage)),
             marker=render_marker(self.marker(promotion), self.vault.digest),
         )
 

@@ -126,15 +126,13 @@ class Worker:
         # At once even where the work waits: that look shows people what it waits for, and asks for the next one.
         looks = [Look("stage", f"{project}/{after.stage}", "a segment ended")]
         if after.state.ended:
-            # What is measured in the Stage waited for this.
-            looks.append(Look("verification", f"{project}/{after.stage}", "a promotion ended"))
+            # What is measured in the Stage waited for this, and so did what it was to undo.
+            kinds = ("verification", "drift") if after.corrects else ("verification",)
+            looks += [Look(kind, f"{project}/{after.stage}", "a promotion ended") for kind in kinds]
         if after.state is State.SUCCEEDED:
-            names = (stage.metadata.name for stage in self.configuration.stages_in_order(project))
-            looks += [
-                Look("stage", f"{project}/{name}", "Freight moved on")
-                for name in names
-                if name != after.stage
-            ]
+            stages = self.configuration.stages_in_order(project)
+            names = (stage.metadata.name for stage in stages if stage.metadata.name != after.stage)
+            looks += [Look("stage", f"{project}/{name}", "Freight moved on") for name in names]
         return looks
 
     # -- preview -------------------------------------------------------------------------------------------------

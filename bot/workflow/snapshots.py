@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from bot.domain.analysis import AnalysisRun
 from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
-from bot.domain.auto_promotion import StageProgress, is_auto_promotion_enabled, plan_auto_promotions
+from bot.domain.auto_promotion import is_auto_promotion_enabled
 from bot.domain.availability import (
-    Availability,
     FreightIndex,
     KnownFreight,
-    explain_availability,
     index_freight,
 )
 from bot.domain.files import CommitId
-from bot.domain.freight import Freight, FreightName, FreightStatus
+from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import PullRequest, Repository, User
-from bot.domain.model import ProjectConfig, Stage, Step
+from bot.domain.model import Stage, Step
 from bot.domain.planning import Gate, Snapshot, merge_method
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview, StepClass
@@ -27,7 +25,9 @@ from bot.domain.review_policy import Approvals, ReviewPolicy
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
+from bot.workflow.candidates import choose_candidate, not_by_itself, progress_of
 from bot.workflow.configuration import Configuration
+from bot.workflow.going_back import GoingBack
 from bot.workflow.merges import find_lost_change
 from bot.workflow.proofs import (
     explain_verifications,
@@ -65,8 +65,12 @@ class Gatherer:
         runs = await self._runs(stage)
         found = await self._candidate(stage, record, promotion, recent)
         candidate, why, at = explain_verifications(stage, runs, found)
+        now, back, back_reason = self.clock.now(), None, ""
+        if promotion is None:
+            going = GoingBack(self.store, self.configuration)
+            back, back_reason = await going.find(stage, record, last, runs.get(name), now)
         seen = Snapshot(
-            now=self.clock.now(),
+            now=now,
             project=project,
             stage=stage,
             policy=self.configuration.policy(stage),
@@ -78,6 +82,8 @@ class Gatherer:
             frozen=record.frozen,
             problem=self.configuration.problem_of(project, name),
             verifying=verifying(runs.get(name)),
+            back=back,
+            back_reason=back_reason,
         )
         return seen if promotion is None else await self._with_review(seen, promotion)
 
@@ -267,7 +273,7 @@ class Gatherer:
         project, name = stage.metadata.namespace, stage.metadata.name
         config = self.configuration.project_config(project)
         if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
-            return None, _not_by_itself(name), None
+            return None, not_by_itself(name), None
         known = await self.store.list_freight(project)
         index = self._index(project, known)
         unfinished = promotion.freight.name if promotion is not None else None
@@ -282,58 +288,6 @@ class Gatherer:
             kept = (known, index_freight(KnownFreight(freight, status) for freight, status in known))
             self.indexes[project] = kept
         return kept[1]
-
-
-def progress_of(
-    record: StageRecord, unfinished: FreightName | None, ended: Sequence[tuple[FreightName, State]]
-) -> StageProgress:
-    """What the guards of auto-promotion look at; `ended` are finished Promotions, newest first."""
-    return StageProgress(
-        current=record.history[0].items if record.history else {},
-        unfinished=frozenset({unfinished}) if unfinished is not None else frozenset(),
-        last_states=dict(reversed(ended)) | dict.fromkeys(record.quarantine, State.ABORTED),
-        holds=record.holds,
-    )
-
-
-def choose_candidate(
-    stage: Stage,
-    config: ProjectConfig | None,
-    progress: StageProgress,
-    index: FreightIndex,
-    now: datetime,
-) -> tuple[Freight | None, str, datetime | None]:
-    """The Freight that auto-promotion would take now, or why there is none and when time alone will tell."""
-    name = stage.metadata.name
-    if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
-        return None, _not_by_itself(name), None
-    answers = plan_auto_promotions(stage, index, progress, now)
-    chosen = next((answer for answer in answers if answer.freight is not None), None)
-    if chosen is not None:
-        return chosen.freight, chosen.reason, None
-    soaking = [explain_availability(stage, item, now) for item in _recent(stage, index)]
-    soonest = min((a for a in soaking if a.since is not None and a.since > now), key=_since, default=None)
-    if soonest is not None:
-        return None, soonest.reason, soonest.since
-    return None, "; ".join(answer.reason for answer in answers), None
-
-
-def _not_by_itself(stage: str) -> str:
-    return f"auto-promotion is off: somebody types `/promote {stage}`"
-
-
-def _recent(stage: Stage, index: FreightIndex) -> list[KnownFreight]:
-    """The newest Freight that was verified upstream: of older pieces none becomes a candidate by waiting."""
-    return [
-        known
-        for request in stage.requested_freight
-        for upstream in request.sources.stages
-        for known in index.verified.get((request.origin, upstream), ())[:5]
-    ]
-
-
-def _since(answer: Availability) -> datetime:
-    return answer.since or datetime.max.replace(tzinfo=UTC)
 
 
 def _variables(stage: Stage) -> object:
@@ -362,7 +316,8 @@ def _gates(
     gates.append(Gate("freeze", not frozen, f"frozen: {record.frozen}" if frozen else "no freeze"))
     hold = record.holds.get(promotion.freight.origin)
     # A person's choice of Freight holds auto-promotion and not itself; `/hold` holds what it is said to.
-    chosen = hold is not None and hold.promotion == promotion.id and hold.created_at is not None
+    same = hold is not None and promotion.corrects and hold.freight == promotion.freight.name
+    chosen = hold is not None and hold.created_at is not None and (hold.promotion == promotion.id or same)
     if hold is not None and not chosen:
         gates.append(Gate("hold", False, f"on hold: {hold.reason or 'somebody promoted other Freight'}"))
     if pull is not None:

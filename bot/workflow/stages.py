@@ -25,6 +25,7 @@ from bot.domain.planning import (
     Merge,
     Snapshot,
     StartPromotion,
+    StartRollback,
     Wait,
     plan,
 )
@@ -41,6 +42,17 @@ log = logging.getLogger(__name__)
 
 _MOST_ACTIONS = 12
 """Actions of one look; more mean that something flips to and fro, and a pause is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks for a promotion, and what kind of one; `actor` is a login, or `lockstep`, which says `why`."""
+
+    actor: str
+    actor_id: int = 0
+    rollback: bool = False
+    corrects: bool = False
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -86,6 +98,10 @@ class StageLooker:
         self, stage: Stage, freight: Freight, *, actor: str, actor_id: int = 0, rollback: bool = False
     ) -> Promotion | str:
         """Create a Promotion; the answer is a reason if the Stage has an unfinished one or its task is wrong."""
+        return await self.begin(stage, freight, Asking(actor, actor_id, rollback=rollback))
+
+    async def begin(self, stage: Stage, freight: Freight, asking: Asking) -> Promotion | str:
+        """Create a Promotion of any kind, as `start` does."""
         project, name = stage.metadata.namespace, stage.metadata.name
         try:
             steps = self.gatherer.steps_of(stage)
@@ -103,10 +119,12 @@ class StageLooker:
             ),
             steps=steps,
             variables=(*stage.variables, *(stage.template.variables if stage.template is not None else ())),
-            actor=actor,
-            actor_id=actor_id,
+            actor=asking.actor,
+            actor_id=asking.actor_id,
             created_at=now,
-            rollback=rollback,
+            rollback=asking.rollback,
+            corrects=asking.corrects,
+            why=asking.why,
             policy_revision=self.gatherer.configuration.pipeline.revision,
         )
         if not await self.store.create_promotion(promotion):
@@ -116,8 +134,32 @@ class StageLooker:
             ended = replace(promotion, state=State.ABORTED, reason=gone, finished_at=now)
             await self.store.save_promotion(ended, expected=promotion)
             return gone
-        await self._event(promotion, "promotion", f"{freight.alias} to {name}, asked for by {actor}")
+        why = f": {asking.why}" if asking.why else ""
+        told = f"{freight.alias} to {name}, asked for by {asking.actor}{why}"
+        await self._event(promotion, "promotion", told)
         return promotion
+
+    async def go_back(self, stage: Stage, freight: Freight, asking: Asking) -> Promotion | str:
+        """Create a rollback: what the Stage leaves is quarantined, and auto-promotion of the origin held.
+
+        A promotion that failed there holds the Stage no longer. The answer may be a reason, as that of `begin`.
+        """
+        project, name = stage.metadata.namespace, stage.metadata.name
+        started = await self.begin(stage, freight, replace(asking, rollback=True))
+        if isinstance(started, str):
+            return started
+        await self.unblock(project, name)
+        why = asking.why or f"{asking.actor} rolled back"
+        hold = OriginHold(freight.origin, freight.name, started.id, started.created_at, why)
+        await self.store.change_stage(project, name, partial(rolled_back, hold=hold))
+        return started
+
+    async def unblock(self, project: str, name: str) -> None:
+        """A new promotion takes the Stage over from one that failed."""
+        for old in await self.store.list_promotions(project, name):
+            if old.blocked:
+                left = Look("follow-ups", old.id, "another promotion takes over")
+                await self.store.save_promotion(replace(old, blocked=False), expected=old, looks=[left])
 
     async def hold_after(self, promotion: Promotion, candidate: Freight | None) -> None:
         """Note that a person chose: other Freight than the candidate holds auto-promotion of its origin."""
@@ -141,6 +183,7 @@ class StageLooker:
         self,
         seen: Snapshot,
         action: StartPromotion
+        | StartRollback
         | MakePreview
         | Merge
         | BeginFulfil
@@ -155,6 +198,10 @@ class StageLooker:
                 # From here on every report is of the new promotion: how the last one ended is said before.
                 await self.reporter.report(seen, "")
                 await self.start(seen.stage, freight, actor="lockstep")
+                return
+            case StartRollback(freight=freight, reason=reason):
+                await self.reporter.report(seen, "")
+                await self.go_back(seen.stage, freight, Asking("lockstep", why=reason))
                 return
             case _ if promotion is None:
                 raise TerminalError(f"{action} needs a promotion")

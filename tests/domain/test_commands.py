@@ -68,6 +68,9 @@ FREIGHT = "f5f87aa23c9e97f43eb83dd63768ee41f5ba3766"
         ("/freeze incident 42", Freeze("incident 42")),
         ("/unfreeze", Unfreeze()),
         ("/drift", Drift()),
+        ("/drift acme/prod", Drift(stage="prod", project="acme")),
+        ("/drift fix", Drift(fix=True)),
+        ("/drift FIX prod", Drift(fix=True, stage="prod")),
         ("/explain", Explain()),
         ("/status", Status()),
         ("/doctor", Doctor()),
@@ -115,6 +118,8 @@ def test_it_is_no_command(body: str) -> None:
     [
         ("/promote", "an argument is missing"),
         ("/promote a b c", "at most 2 arguments"),
+        ("/drift dev prod", "the word fix and then a Stage"),
+        ("/drift fix dev prod", "at most 2 arguments"),
         ("/promote Staging", "lower-case"),
         ("/promote a/b/c", "PROJECT/STAGE"),
         ("/promote /staging", "PROJECT/STAGE"),

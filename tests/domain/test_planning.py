@@ -22,6 +22,7 @@ from bot.domain.planning import (
     Merge,
     Snapshot,
     StartPromotion,
+    StartRollback,
     Wait,
     plan,
 )
@@ -51,6 +52,15 @@ def waiting_preview() -> object:
         pytest.param(b.snapshot(candidate=b.freight()), StartPromotion, id="Freight is available"),
         pytest.param(b.snapshot(), Wait, id="nothing is available"),
         pytest.param(b.snapshot(candidate=b.freight(), frozen="incident"), Wait, id="the Stage is frozen"),
+        pytest.param(b.snapshot(back=b.freight(), candidate=NEWER), StartRollback, id="its release failed"),
+        pytest.param(
+            b.snapshot(back=b.freight(), frozen="incident"), Wait, id="its release failed, but frozen"
+        ),
+        pytest.param(
+            b.snapshot(back=b.freight(), last=b.promotion(state=State.FAILED, blocked=True)),
+            StartRollback,
+            id="its promotion failed, and the policy goes back",
+        ),
         pytest.param(
             b.snapshot(candidate=b.freight(), problem="x.yaml:3: bad"), Wait, id="its configuration is wrong"
         ),

@@ -15,8 +15,6 @@ from bot.domain.model import (
     GitSubscription,
     ImageSubscription,
     Metadata,
-    ProjectConfig,
-    PromotionPolicy,
     PromotionTask,
     PromotionTemplate,
     Selector,
@@ -25,7 +23,6 @@ from bot.domain.model import (
     Step,
     TaskReference,
     Warehouse,
-    WebhookReceiver,
 )
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import Severity
@@ -165,17 +162,6 @@ def test_such_an_error_is_found_wherever_the_steps_stand() -> None:
     found = find_not_carried_out(pipeline)
     assert {problem.stage for problem in found} == {"dev", "prod"}
     assert all("behind git-open-pr" in problem.message for problem in found)
-
-
-def test_what_does_not_stop_a_stage_is_a_warning() -> None:
-    policy = PromotionPolicy(Selector(name="dev"), auto_rollback=True)
-    receivers = (WebhookReceiver("r", "github", "s"),)
-    config = ProjectConfig(
-        Metadata("shop", "shop"), promotion_policies=(policy,), webhook_receivers=receivers
-    )
-    (problem,) = find_not_carried_out(replace(GOOD, project_configs={"shop": config}))
-    assert problem.severity is Severity.WARNING
-    assert (problem.stage, problem.key) == ("", "spec.promotionPolicies")
 
 
 def test_a_warehouse_whose_freight_is_made_by_hand_is_carried_out() -> None:

@@ -111,6 +111,8 @@ class FakeTerraform:
         self.interrupt = False
         self.dead = False
         """The backend cannot be reached: every command raises."""
+        self.refuse_without = ""
+        """A variable of the environment without which the cloud lets nobody plan."""
         self.tool = "terraform 1.11.4"
         self.surprise: dict[str, Json] = {}
         """Outputs that turn out otherwise than planned."""
@@ -122,6 +124,8 @@ class FakeTerraform:
         self._note("plan", run)
         if self.locked is not None and run.lock:
             return StateLocked(self.locked)
+        if self.refuse_without and self.refuse_without not in {*run.environment, *run.secrets}:
+            return Failed((Diagnostic("error", "No valid credential sources found"),), "log")
         wanted = self._read(run)
         if isinstance(wanted, Failed):
             return wanted

@@ -9,6 +9,7 @@ import httpx
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from bot.domain.drift import Finding
 from bot.domain.promotion import State
 from bot.ports import TransientError
 from bot.ports.measuring import Workload
@@ -23,6 +24,9 @@ WORK = Workload(
     posts=4,
     promotions={State.QUEUED: 0, State.REVIEW: 3},
     ended=7,
+    drift={Finding.DRIFT: 2, Finding.UNSEEN: 1},
+    drifted=5,
+    oldest_drift_look=NOW - timedelta(days=1),
 )
 READINGS = Readings({"app": 4999, "12": 17}, 1, {"plan": 5, "apply": 2}, NOW, leads=True)
 LINE = re.compile(
@@ -83,6 +87,10 @@ async def test_the_numbers() -> None:
     assert found['lockstep_promotions{state="Review"}'] == 3
     assert found['lockstep_promotions{state="Queued"}'] == 0
     assert found["lockstep_promotions_ended"] == 7
+    assert found['lockstep_drift_stages{finding="drift"}'] == 2
+    assert found['lockstep_drift_stages{finding="could not look"}'] == 1
+    assert found["lockstep_drifted_resources"] == 5
+    assert found["lockstep_drift_oldest_look_timestamp_seconds"] == (NOW - timedelta(days=1)).timestamp()
     assert found['lockstep_github_requests_left{installation="12"}'] == 17
     assert found['lockstep_terraform_runs_total{operation="apply"}'] == 2
     assert found["lockstep_terraform_running"] == 1

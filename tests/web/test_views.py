@@ -10,6 +10,7 @@ import pytest
 from bot.domain.analysis import AnalysisRun, Measurement, Metric, Phase, WebQuery, begin, record
 from bot.domain.availability import KnownFreight, index_freight, verify_in_stage
 from bot.domain.discovery import Discovery, Find, SubscriptionFinds
+from bot.domain.drift import DriftRecord, Finding, StageLook, StateLook
 from bot.domain.freight import FreightStatus
 from bot.domain.history import FreightCollection
 from bot.domain.model import (
@@ -293,3 +294,18 @@ def test_a_promotion_shows_what_was_measured_after_it() -> None:
     assert metric.asks == "GET https://<masked>@probe.example/ok"
     (taken,) = metric.measurements
     assert (taken.state, taken.value, taken.message) == ("failed", '{"ok": 1}', "the answer was no")
+
+
+# -- drift -------------------------------------------------------------------------------------------------------
+
+
+def test_a_stage_tells_its_last_look_for_drift() -> None:
+    seen = StageLook(
+        views.NOW, "solar-marmot", PromotionId("dev.1"), (StateLook("s", "d", Finding.DRIFT, count=2),)
+    )
+    record = DriftRecord("acme", "dev", views.NOW, last=seen, issue=7, open=True)
+    made = facts(PROVEN, drifts={"dev": record, "staging": DriftRecord("acme", "staging", views.NOW)})
+    dev, staging = card(made, "dev"), card(made, "staging")
+    assert dev.drifted
+    assert dev.drift == "drift of 2 resources or outputs, seen 2026-05-07 15:00 UTC, see issue #7"
+    assert (staging.drift, staging.drifted) == ("", False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.adapters.github.connection import Connection, join_path
 from bot.adapters.github.errors import NotFound
 from bot.adapters.github.tokens import Scope
-from bot.domain.github import Comment, CommentId, PullNumber, Repository
+from bot.domain.github import Comment, CommentId, PullNumber, Repository, User
 from bot.payloads.github import read_user
 from bot.payloads.reading import Node
 
@@ -19,17 +19,21 @@ class Comments:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._user_id = 0
+        self._account: User | None = None
 
-    async def bot_user_id(self, repository: Repository) -> int:
-        """The id of our App's bot account; unlike its login it survives a rename of the App."""
-        if not self._user_id:
+    async def bot_account(self, repository: Repository) -> User:
+        """Our App's bot account."""
+        if self._account is None:
             slug = (await self._connection.call_as_app("GET", "app")).text("slug")
             account = await self._connection.get(
                 Scope((("metadata", "read"),), repository), join_path("users", f"{slug}[bot]")
             )
-            self._user_id = account.number("id")
-        return self._user_id
+            self._account = User(f"{slug}[bot]", account.number("id"), bot=True)
+        return self._account
+
+    async def bot_user_id(self, repository: Repository) -> int:
+        """The id of our App's bot account; unlike its login it survives a rename of the App."""
+        return (await self.bot_account(repository)).id
 
     async def list_all(self, repository: Repository, number: PullNumber) -> Sequence[Comment]:
         """All comments, oldest first."""

@@ -49,6 +49,25 @@ class GitHubIssues:
             if item.text("repository_url").lower().endswith(ours)
         )
 
+    async def find_own_issue(self, repository: Repository, marker: str, *, label: str) -> Issue | None:
+        """See `Issues.find_own_issue`."""
+        account = await self._comments.bot_account(repository)
+        begin, found = hide(marker), list[Node]()
+
+        def is_ours(item: Node) -> bool:
+            by_us = item.number("user", "id", default=0) == account.id and not item.has("pull_request")
+            if by_us and item.text("body", default="").startswith(begin):
+                found.append(item)
+            return bool(found)
+
+        await self._connection.list_all(
+            _scope(repository, "read"),
+            join_path("repos", repository.owner, repository.name, "issues"),
+            {"state": "all", "creator": account.login, "labels": label},
+            until=is_ours,
+        )
+        return _read(found[0]) if found else None
+
     async def create_issue(self, repository: Repository, issue: NewIssue, *, since: datetime) -> Issue:
         """See `Issues.create_issue`; the list of issues is read, since the search lags behind."""
         text = f"{hide(issue.marker)}\n{issue.body}"

@@ -9,7 +9,8 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 
 from bot.adapters.store.database import Database, to_number, to_time
-from bot.adapters.store.tables import deliveries, looks, outbox, promotions
+from bot.adapters.store.tables import deliveries, drifts, looks, outbox, promotions
+from bot.domain.drift import Finding
 from bot.domain.promotion import State
 from bot.ports.measuring import Workload
 
@@ -36,6 +37,12 @@ def _measure(connection: Connection, now: float) -> Workload:
     ended = connection.scalar(select(func.count()).where(promotions.c.ended.is_(True)))
     documents = connection.scalars(select(promotions.c.document).where(promotions.c.ended.is_(False)))
     found = Counter(_state(text) for text in documents)
+    seen = drifts.c.looked_at.is_not(None)
+    looked = connection.execute(
+        select(drifts.c.finding, func.count(), func.sum(drifts.c.resources), func.min(drifts.c.looked_at))
+        .where(seen)
+        .group_by(drifts.c.finding)
+    ).all()
     return Workload(
         deliveries=waiting[0],
         oldest_delivery=_time(waiting[1]),
@@ -44,6 +51,9 @@ def _measure(connection: Connection, now: float) -> Workload:
         posts=posts or 0,
         promotions={state: found[state] for state in State if not state.ended},
         ended=ended or 0,
+        drift={finding: sum(row[1] for row in looked if row[0] == finding) for finding in Finding},
+        drifted=sum(row[2] for row in looked),
+        oldest_drift_look=_time(min((row[3] for row in looked), default=None)),
     )
 
 

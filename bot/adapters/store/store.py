@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.adapters.store.analyses import Analyses
 from bot.adapters.store.database import Database, bind_once, open_database
+from bot.adapters.store.drifts import Drifts
 from bot.adapters.store.measures import Measures
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
@@ -12,7 +13,7 @@ from bot.adapters.store.timeline import Timeline
 from bot.ports import Vault
 
 
-class DatabaseStore(Queues, Records, Timeline, Analyses, Measures, Retention):
+class DatabaseStore(Queues, Records, Timeline, Analyses, Drifts, Measures, Retention):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
@@ -20,6 +21,7 @@ class DatabaseStore(Queues, Records, Timeline, Analyses, Measures, Retention):
         Records.__init__(self, database, vault)
         Timeline.__init__(self, database)
         Analyses.__init__(self, database)
+        Drifts.__init__(self, database, vault)
         Measures.__init__(self, database)
         Retention.__init__(self, database)
 

@@ -175,6 +175,18 @@ outbox = Table(
     Column("error", String, nullable=False, default=""),
 )
 
+drifts = Table(
+    "lockstep_drifts",
+    metadata,
+    Column("project", String, primary_key=True),
+    Column("stage", String, primary_key=True),
+    Column("looked_at", Float),
+    Column("finding", String, nullable=False),
+    Column("resources", Integer, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+"""What was seen of drift; sealed, since it holds attributes of resources."""
+
 commands = Table(
     "lockstep_commands",
     metadata,

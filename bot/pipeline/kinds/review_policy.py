@@ -119,7 +119,9 @@ REVIEW_POLICY = mapping(
                     pattern=r"^([0-9A-Za-z*,/?#-]+( +[0-9A-Za-z*,/?#-]+){4})?$",
                     errorMessage='is no cron expression; write five fields, like "0 6 * * 1-5"',
                 ),
-                "correct": items(text()),
+                "correct": items(
+                    text("Addresses of resources: exact, glob: or regex:.", empty=False), most=100
+                ),
             }
         ),
     }

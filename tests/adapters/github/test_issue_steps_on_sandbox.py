@@ -18,7 +18,7 @@ from bot.domain.promotion import StepRun, StepStatus
 from bot.domain.review import EffectRecord, FrozenRecord, GateRecord, Presence, StepClass, StepReport
 from bot.domain.values import Unknown
 from bot.ports import TerminalError
-from bot.ports.issues import Dispatch
+from bot.ports.issues import Dispatch, IssueChange, NewIssue
 from bot.ports.store import FreightStore
 from bot.steps.contract import Config, StepResult
 from bot.steps.gh_create_issue import GhCreateIssue
@@ -113,6 +113,21 @@ async def test_a_person_who_copies_the_marker_does_not_have_our_issue(bench: Ben
     await asyncio.to_thread(world.stage.github.actions.open_issue, "rafael", "acme/shop", "mine", marker)
     step = GhCreateIssue(world.app, world.app.issues, cast(FreightStore, Notes()))
     assert (await bench.fulfil(step, creating(world))).output["number"] == 2
+
+
+async def test_an_issue_of_ours_is_found_by_its_marker_whatever_its_state(world: World) -> None:
+    issues, since = world.app.issues, datetime.now(UTC)
+    mark = "lockstep:drift acme/dev 0123"
+    copied = f"<!-- {mark} -->\nmine"
+    await asyncio.to_thread(world.stage.github.actions.open_issue, "rafael", "acme/shop", "mine", copied)
+    assert await issues.find_own_issue(SHOP, mark, label="drift") is None
+    made = await issues.create_issue(SHOP, NewIssue("Drift", "now", mark, ("drift",)), since=since)
+    await issues.create_issue(SHOP, NewIssue("Other", "now", f"{mark}4", ("drift",)), since=since)
+    await issues.update_issue(SHOP, made.number, IssueChange(body="later", state="closed"))
+    found = await issues.find_own_issue(SHOP, mark, label="drift")
+    assert found is not None
+    assert (found.number, found.body, found.state) == (made.number, "later", "closed")
+    assert await issues.find_own_issue(SHOP, mark, label="other") is None
 
 
 async def test_an_issue_is_set_to_what_is_wanted(bench: Bench, world: World) -> None:
