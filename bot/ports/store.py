@@ -21,6 +21,7 @@ from bot.domain.retention import Horizon
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
+from bot.ports.timeline import AuditStore, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +142,6 @@ class DuePost:
     post: Post
     number: int
     attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One line of the timeline, shown to people: what happened, to which promotion, and why."""
-
-    at: datetime
-    project: str
-    stage: str
-    promotion: str
-    kind: str
-    message: str
-    number: int = 0
-    """Grows with every event; 0 before it is stored."""
 
 
 class NewDeliveries(Protocol):
@@ -393,6 +380,7 @@ class Store(
     OutboxStore,
     CommandStore,
     RetentionStore,
+    AuditStore,
     Protocol,
 ):
     """The whole database."""
