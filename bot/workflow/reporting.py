@@ -105,11 +105,17 @@ class Reporter:
             await self._queue_comment(
                 repository, promotion.pull, render_plan_comment(view), "plan", promotion
             )
+        rebuilt = promotion.state.ended and promotion.preview == 0
+        if rebuilt and not promotion.blocked:
+            # Of what was read back from GitHub less is known than is shown there.
+            return
         if promotion.merge_commit is not None:
             await self._queue_check(repository, render_outcome_check(view))
             await self._queue_comment(
                 repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
             )
+            if rebuilt:
+                return
             await self._queue_deployment(repository, promotion, promotion.merge_commit, view)
         await self._queue_pull(repository, promotion.pull, view)
 

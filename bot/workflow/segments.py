@@ -145,6 +145,9 @@ class Worker:
         policy = self.configuration.policy(stage) if stage is not None else ReviewPolicy()
         found = await find_branch(self.git, self.gatherer, promotion)
         previous = await self.store.get_preview(promotion.id, promotion.preview)
+        if found.people and previous is None:
+            # After a rebuild: only a preview tells in which checkout the commits of people belong.
+            previous = await self.previewer.preview(promotion, policy, await self.evaluator(promotion))
         base = await find_base(self.git, promotion, previous, found)
         if isinstance(base, Conflicted):
             return await self._conflicted(promotion, base, found)
