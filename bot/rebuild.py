@@ -6,6 +6,7 @@ import asyncio
 from contextlib import ExitStack
 from pathlib import Path
 
+from bot.adapting import engine_database
 from bot.app import Lockstep, open_lockstep
 from bot.ports import TerminalError
 from bot.settings import Settings
@@ -26,7 +27,7 @@ async def _rebuild(settings: Settings, limits: Limits, *, into_existing: bool) -
         )
     with ExitStack() as stack:
         if settings.on_sqlite:
-            stack.enter_context(lock_sqlite(engine_database(settings)))
+            stack.enter_context(lock_sqlite(Path(engine_database(settings).removeprefix("sqlite:///"))))
         async with open_lockstep(settings) as lockstep:
             await lockstep.configuration.refresh()
             return await make_rebuilder(lockstep, limits).rebuild(into_existing=into_existing)
@@ -46,9 +47,3 @@ def make_rebuilder(lockstep: Lockstep, limits: Limits) -> Rebuilder:
         email=lockstep.looks.stages.publisher.author[1],
         limits=limits,
     )
-
-
-def engine_database(settings: Settings) -> Path:
-    """The file of the engine's own database, beside ours on SQLite."""
-    path = Path(settings.database.removeprefix("sqlite:///"))
-    return path.with_name(f"{path.stem}-engine.db")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from bot.domain.audit import AuditRow
+from bot.domain.audit import AuditBounds, AuditRow
 from bot.domain.promotion import Promotion
 from bot.reports.markdown import clean
 from bot.reports.wording import moment, plural
@@ -72,3 +72,14 @@ def render_audit_json(rows: Iterable[AuditRow]) -> str:
 def _where(row: AuditRow) -> str:
     stage = f"{row.entry.project}/{row.entry.stage}" if row.entry.stage else row.entry.project
     return f"{stage}: " if stage else ""
+
+
+def render_verdict(entries: int, bounds: AuditBounds, anchors: int, problems: Sequence[str]) -> str:
+    """Every place where the log is broken, and what it was held against."""
+    kept = f"{plural(entries, 'entry', 'entries')} up to {bounds.newest.number}"
+    if bounds.forgotten.number:
+        kept += f" (those up to {bounds.forgotten.number} are not kept)"
+    held = f"{kept}, held against {plural(anchors, 'marker')} on GitHub that agree"
+    if not problems:
+        return f"the audit log is unbroken: {held}"
+    return "\n".join([*(clean(problem) for problem in problems), f"the audit log is broken: {held}"])

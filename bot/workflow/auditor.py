@@ -58,8 +58,12 @@ class Auditor:
         """Hold the whole log against itself and GitHub; raises TransientError and TerminalError of the world."""
         # The markers first: an entry of which one speaks was written before it.
         markers = await self.list_markers()
-        bounds = await self.store.get_audit_bounds()
-        rows = [row async for row in self._rows() if row.number <= bounds.newest.number]
+        before = await self.store.get_audit_bounds()
+        found = [row async for row in self._rows()]
+        # While this is read, entries may be added at the end, and the oldest forgotten.
+        after = await self.store.get_audit_bounds()
+        bounds = AuditBounds(after.forgotten, before.newest)
+        rows = [row for row in found if bounds.forgotten.number < row.number <= bounds.newest.number]
         anchors = [Anchor(where, marker.audit) for where, marker in markers if marker.audit is not None]
         agreed, differ = verify_anchors(anchors, {row.number: row.hash for row in rows}, bounds)
         return Verdict(len(rows), bounds, agreed, (*verify_chain(rows, bounds), *differ))

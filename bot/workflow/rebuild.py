@@ -48,6 +48,18 @@ class Found:
     known: int
     unrestored: tuple[Unrestored, ...]
 
+    @property
+    def counts(self) -> Sequence[tuple[str, int]]:
+        """How many rows of each kind were added, in words."""
+        added = self.added
+        named = ("promotions", added.promotions), ("Freight", added.freight), ("Stages", added.stages)
+        return tuple((name, len(rows)) for name, rows in (*named, ("Terraform states", added.applied)))
+
+    @property
+    def missing(self) -> Sequence[tuple[str, str]]:
+        """What could not be restored: where it stands, and why."""
+        return tuple((item.where, item.why) for item in self.unrestored)
+
 
 @dataclass(slots=True)
 class _Reading:
