@@ -82,11 +82,16 @@ def append_audit(connection: Connection, entry: AuditEntry) -> None:
 
 
 def continue_audit(connection: Connection, head: AuditHead) -> None:
-    """Have a log without entries go on behind one that was lost; nothing happens if it has entries."""
+    """Have the log of a fresh database, which knows only its configuration, go on behind one that was lost."""
     take_turns(connection, "audit")
-    if _read_head(connection, _NEWEST) == AuditHead():
-        _write_head(connection, _FORGOTTEN, head)
-        _write_head(connection, _NEWEST, head)
+    if head.number <= _read_head(connection, _NEWEST).number:
+        return
+    begun = [_read(row) for row in connection.execute(select(audit).order_by(audit.c.number)).all()]
+    connection.execute(delete(audit))
+    _write_head(connection, _FORGOTTEN, head)
+    _write_head(connection, _NEWEST, head)
+    for row in begun:
+        append_audit(connection, row.entry)
 
 
 def _forget(connection: Connection, horizon: Horizon) -> int:

@@ -28,19 +28,21 @@ class Restoring:
     async def is_fresh(self) -> bool:
         """Whether it knows of no Freight, no Promotion and no Stage."""
 
-        def work(connection: Connection) -> bool:
-            tables = (freight, promotions, stages)
-            return not any(connection.scalar(select(func.count()).select_from(table)) for table in tables)
-
-        return await self._database.run(work)
+        return await self._database.run(_is_fresh)
 
     async def restore(self, rebuilt: Rebuilt, entry: AuditEntry) -> Rebuilt:
         """Add what is not known; no row that is there is changed. The answer is what was added."""
         return await self._database.run(lambda c: _restore(c, rebuilt, entry))
 
 
+def _is_fresh(connection: Connection) -> bool:
+    tables = (freight, promotions, stages)
+    return not any(connection.scalar(select(func.count()).select_from(table)) for table in tables)
+
+
 def _restore(connection: Connection, rebuilt: Rebuilt, entry: AuditEntry) -> Rebuilt:
     take_turns(connection, "retention")
+    fresh = _is_fresh(connection)
     added = Rebuilt(
         freight=tuple(item for item in rebuilt.freight if _add_freight(connection, item)),
         promotions=tuple(item for item in rebuilt.promotions if _add_promotion(connection, item)),
@@ -49,7 +51,8 @@ def _restore(connection: Connection, rebuilt: Rebuilt, entry: AuditEntry) -> Reb
         audit=rebuilt.audit,
     )
     if not added.is_empty:
-        continue_audit(connection, rebuilt.audit)
+        if fresh:
+            continue_audit(connection, rebuilt.audit)
         append_audit(connection, entry)
     return added
 
