@@ -83,8 +83,10 @@ def _add_freight(connection: Connection, item: RestoredFreight) -> bool:
 
 def _add_promotion(connection: Connection, item: Promotion) -> bool:
     table = promotions.c
-    same_pull = (table.pull == item.pull) & (table.url == promotion_row(item)["url"])
-    there = select(table.id).where(or_(table.id == item.id, same_pull))
+    there = select(table.id).where(table.id == item.id)
+    if item.pull is not None:
+        same_pull = (table.pull == item.pull) & (table.url == promotion_row(item)["url"])
+        there = select(table.id).where(or_(table.id == item.id, same_pull))
     unfinished = select(table.id).where(
         table.project == item.project, table.stage == item.stage, table.ended.is_(False)
     )
