@@ -140,7 +140,7 @@ async def test_a_lost_database_is_rebuilt_and_the_bot_goes_on(start_road: StartR
     # The outputs of dev's state are read once; its inputs are known as applied, so it is not planned.
     assert set(road.terraform("dev")) <= {"GET"}
     assert road.terraform("prod") == {}
-    assert "Terraform is not run" in road.issue(opened_pull.number).body
+    assert "Terraform is not run" in (road.issue(opened_pull.number).body or "")
     assert not [
         r for r in await road.requests_of_bot(requests) if r.startswith("POST") and r.endswith("/pulls")
     ]
@@ -205,7 +205,7 @@ async def test_a_backup_of_a_running_bot_is_restored_and_the_log_shows_what_was_
 
 async def test_forged_copied_and_old_markers_are_not_believed(start_road: StartRoad) -> None:
     road = await start_road(released=True, bot=False)
-    ours = road.issue(1).body
+    ours = road.issue(1).body or ""
     assert '"stage":"dev"' in ours
     await road.push({"notes.md": "copied"}, "Notes", branch="lockstep/acme/prod")
     actions = road.sandbox.github.actions
