@@ -230,3 +230,44 @@ async def test_forged_copied_and_old_markers_are_not_believed(start_road: StartR
             known = await know(store)
         # What the body of #1 no longer says, its commits and its deployment do.
         assert (list(known.stages), known.open) == (["dev"], {})
+
+
+async def test_peoples_commits_stay_and_what_was_merged_meanwhile_waits_for_a_person(released: Road) -> None:
+    road = released
+    await road.publish(otel="1.1.0")
+    pull = await road.wait_for_pull(after=1)
+    theirs = await road.push({"notes.md": "ours"}, "Notes of a person", branch="lockstep/acme/dev")
+    await road.wait_until_quiet(2.0)
+    await road.bot.stop()
+    lose_database(road)
+    status, shown, errors = await lockstep(road, "rebuild")
+    assert (status, errors) == (0, ""), shown
+    await road.start_bot()
+    await road.wait_for_event("preview", "digest")
+    await road.wait_until_quiet()
+    assert [found.number for found in await road.pulls()] == [1, pull.number]
+    on_branch = await road.commits_since("main", "lockstep/acme/dev")
+    assert theirs in [commit.sha for commit in on_branch]
+
+    await road.approve(pull.number)
+    await road.wait_until_mergeable(pull.number)
+    await road.bot.kill()
+    merge = await road.merge(pull.number)
+    lose_database(road)
+    status, shown, _ = await lockstep(road, "rebuild")
+    assert status == 3
+    assert "its end is not known: it holds its Stage" in shown
+    road.forget_terraform()
+    await road.start_bot()
+
+    async def failed() -> bool:
+        run = road.check(merge, "lockstep / dev")
+        return run is not None and run.conclusion == "failure"
+
+    await road.until("the merge commit to show that nobody knows its end", failed)
+    await road.wait_until_quiet()
+    assert await road.tip() == merge
+    assert (road.terraform(), road.live()[0]) == ({}, ["1.0.0"])
+    await say(road, pull.number, "/promote dev")
+    await road.wait_for_success()
+    assert "tag: 1.1.0" in await road.read("env/dev/helm/values.yaml")
