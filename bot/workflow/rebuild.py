@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from bot.domain.audit import BEGINNING, AuditEntry
 from bot.domain.files import CommitId
+from bot.domain.follow_up import promotion_of_branch
 from bot.domain.github import PullRequest, Repository
 from bot.domain.marker import (
     Marker,
@@ -128,6 +129,10 @@ class Rebuilder:
         for repository in await self.github.list_repositories():
             pulls = await self.history.list_recent_pull_requests(repository, self.limits.pulls)
             ours = [pull for pull in pulls if _is_of_interest(pull)]
+            for pull in pulls:
+                if pull.open and promotion_of_branch(pull.head_branch) is not None:
+                    why = "a release commit still waits there: look at it, then close it"
+                    self._miss(f"{repository}#{pull.number}", why)
             if len(pulls) >= self.limits.pulls:
                 where = f"{repository}, before #{min(pull.number for pull in pulls)}"
                 self._miss(
@@ -238,6 +243,9 @@ class Rebuilder:
 
 
 def _is_of_interest(pull: PullRequest) -> bool:
+    """Whether it may be a promotion's own; what carries a release commit behind it is no promotion."""
+    if promotion_of_branch(pull.head_branch) is not None:
+        return False
     return pull.head_branch.startswith("lockstep/") or "lockstep-marker" in pull.body
 
 

@@ -103,7 +103,7 @@ def _newest_of_each(evidence: Iterable[Evidence]) -> list[Evidence]:
     found: dict[str, Evidence] = {}
     for item in evidence:
         known = found.get(item.marker.promotion)
-        if known is None or _number(item) > _number(known):
+        if known is None or (item.by_body, _number(item)) > (known.by_body, _number(known)):
             found[item.marker.promotion] = item
     return list(found.values())
 
