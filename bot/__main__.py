@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from bot import __version__
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from bot.settings import Settings, SetupSettings
 
 _KEPT = (
@@ -26,6 +28,10 @@ _KEPT = (
     "VIRTUAL_ENV",
 )
 """Variables that child processes may inherit; everything else is read once and then removed."""
+
+_PARTLY = 3
+"""The exit status of a command that did a part of what was asked, and said what it could not do."""
+_MOST_READ = 6000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -182,24 +188,105 @@ def _receivers(_given: argparse.Namespace) -> int:
     return _show("receivers", show_receivers)
 
 
+def _explain(given: argparse.Namespace) -> int:
+    from bot.app import explain_stage
+
+    return _show("explain", lambda settings: explain_stage(settings, given.stage))
+
+
+def _rebuild(given: argparse.Namespace) -> int:
+    from bot.rebuild import run_rebuild
+    from bot.reports.rescue import render_restored
+    from bot.workflow.rebuild import Limits
+
+    def work(settings: Settings) -> int:
+        found = run_rebuild(settings, Limits(given.pulls, given.commits), into_existing=given.into_existing)
+        print(render_restored(found.added.promotions, found.counts, found.known, found.missing))
+        return _PARTLY if found.missing else 0
+
+    return _with_settings("rebuild", work)
+
+
+def _backup(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from bot.backup import KEY_FILES, run_backup
+
+    def work(settings: Settings) -> int:
+        for item in run_backup(settings, Path(given.file), with_keys=given.with_keys):
+            print(f"{item.name}: {item.size} bytes")
+        if not given.with_keys:
+            print(f"{' and '.join(KEY_FILES)} of {settings.data} are not in it: keep them elsewhere")
+        return 0
+
+    return _with_settings("backup", work)
+
+
+def _audit(given: argparse.Namespace) -> int:
+    from bot.audit import read_audit, verify_audit
+    from bot.reports.rescue import render_audit, render_audit_json, render_verdict
+    from bot.workflow.auditor import Wanted
+    from bot.workflow.rebuild import Limits
+
+    def work(settings: Settings) -> int:
+        if given.verify:
+            verdict = verify_audit(settings, Limits(pulls=given.pulls))
+            print(render_verdict(verdict.entries, verdict.bounds, verdict.anchors, verdict.problems))
+            return 1 if verdict.problems else 0
+        project, _, stage = given.stage.rpartition("/")
+        rows = read_audit(settings, Wanted(given.since, project, stage))
+        text = render_audit_json(rows) if given.json else render_audit(rows)
+        if text:
+            print(text)
+        return 0
+
+    return _with_settings("audit", work)
+
+
 def _show(command: str, ask: Callable[[Settings], Coroutine[object, object, str]]) -> int:
     """Print an answer that needs the bot's settings, or why there is none."""
     import asyncio
 
+    def work(settings: Settings) -> int:
+        print(asyncio.run(ask(settings)))
+        return 0
+
+    return _with_settings(command, work)
+
+
+def _with_settings(command: str, work: Callable[[Settings], int]) -> int:
+    """Do what needs the bot's settings, or say why it cannot be done."""
     from bot.ports import TerminalError, TransientError
     from bot.settings import Settings, SettingsError
 
     try:
         settings = Settings.from_env(dict(os.environ))
         reduce_environment()
-        print(asyncio.run(ask(settings)))
+        return work(settings)
     except SettingsError as error:
         print(f"lockstep {command}: the environment is not complete:\n{error}", file=sys.stderr)
         return 2
     except (TerminalError, TransientError) as error:
         print(f"lockstep {command}: {error}", file=sys.stderr)
         return 1
-    return 0
+
+
+def _time(text: str) -> datetime:
+    """A date or time of the command line; without a zone it is UTC."""
+    from datetime import UTC, datetime
+
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date or time such as 2026-05-31T12:00") from error
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _count(text: str) -> int:
+    """A number of things to read: 1 to 6000, which is as long as a list of GitHub is read."""
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_READ:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST_READ}")
+    return int(text)
 
 
 def reduce_environment() -> None:
@@ -210,9 +297,13 @@ def reduce_environment() -> None:
 
 
 _COMMANDS = {
+    "audit": _audit,
+    "backup": _backup,
     "demo": _demo,
     "doctor": _doctor,
+    "explain": _explain,
     "preview": _preview,
+    "rebuild": _rebuild,
     "receivers": _receivers,
     "schema": _schema,
     "serve": _serve,
@@ -260,8 +351,36 @@ def _parser() -> argparse.ArgumentParser:
     preview.add_argument(
         "freight", nargs="?", default="", metavar="FREIGHT", help="alias or name; default newest"
     )
+    explain = commands.add_parser("explain", help="why a Stage does what it does, or waits; no effect")
+    explain.add_argument("stage", metavar="[PROJECT/]STAGE")
+    _add_database_commands(commands)
     commands.add_parser("receivers", help="the address of every webhook receiver of the configuration")
     return parser
+
+
+def _add_database_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The commands that deal with the database as a whole."""
+    rebuild = commands.add_parser("rebuild", help="fill a lost database from what GitHub and Git still say")
+    rebuild.add_argument(
+        "--into-existing", action="store_true", help="add what is missing to a database that is not empty"
+    )
+    rebuild.add_argument(
+        "--pulls", type=_count, default=1000, metavar="N", help="read the newest N of a repository"
+    )
+    rebuild.add_argument(
+        "--commits", type=_count, default=2000, metavar="N", help="read the newest N of a branch"
+    )
+    backup = commands.add_parser("backup", help="a consistent copy of the database, also while the bot runs")
+    backup.add_argument("file", metavar="FILE", help="a tar archive that is not there yet")
+    backup.add_argument("--with-keys", action="store_true", help="with the key files, which open everything")
+    audit = commands.add_parser("audit", help="who did what when, and whether the log was changed")
+    audit.add_argument("--json", action="store_true", help="print one JSON object a line")
+    audit.add_argument("--since", type=_time, metavar="TIME", help="leave out what is older")
+    audit.add_argument("--stage", default="", metavar="[PROJECT/]STAGE", help="of this Stage alone")
+    audit.add_argument("--verify", action="store_true", help="hold the log against itself and GitHub")
+    audit.add_argument(
+        "--pulls", type=_count, default=1000, metavar="N", help="verify with the newest N of a repository"
+    )
 
 
 if __name__ == "__main__":

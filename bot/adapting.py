@@ -73,3 +73,11 @@ def make_logins(settings: Settings, secrets: SecretStore, wire: Wire, clock: Clo
     """Logins of repositories: those of the settings, else those of Secrets."""
     hosts = {login.host.lower(): (login.username, login.password) for login in settings.registries}
     return Logins(secrets, wire, clock, hosts)
+
+
+def engine_database(settings: Settings) -> str:
+    """The engine's own database: beside ours on SQLite, the same one on PostgreSQL."""
+    if settings.on_sqlite:
+        path = Path(settings.database.removeprefix("sqlite:///"))
+        return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
+    return settings.database

@@ -51,6 +51,7 @@ from bot.workflow.discovery import Discoverer, make_finders
 from bot.workflow.drift import DriftWatch, Surveyor
 from bot.workflow.drift_commands import DriftCommands
 from bot.workflow.drift_issues import DriftIssues
+from bot.workflow.explaining import Explaining
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
@@ -238,8 +239,8 @@ def _join_looks(
     own = source if isinstance(source, tuple) else None
     discoverer = Discoverer(make_finders(ports, joined.email), store, ports.clock, settings.settle)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
-    keep = (settings.keep_days, settings.keep_promotions, settings.keep_freight)
     drift = _watch_drift(ports, store, joined)
+    keep = (settings.keep_days, settings.keep_audit_days, settings.keep_promotions, settings.keep_freight)
     return Looks(
         store=store,
         github=github,
@@ -289,6 +290,17 @@ async def preview_stage(settings: Settings, stage: str, freight: str) -> str:
     async with open_lockstep(settings) as lockstep:
         await lockstep.configuration.refresh()
         return await Rehearsal(lockstep.looks.worker, lockstep.looks.discoverer).preview(stage, freight)
+
+
+async def explain_stage(settings: Settings, stage: str) -> str:
+    """Why a Stage does what it does, or waits: the decision tree of `/explain`, without any effect.
+
+    The configuration is the one that the bot has in force. Raises TerminalError if there is no such Stage.
+    """
+    async with open_lockstep(settings) as lockstep:
+        await lockstep.configuration.follow()
+        looker = lockstep.looks.stages
+        return await Explaining(looker.gatherer, looker.reporter).explain(stage)
 
 
 async def show_receivers(settings: Settings) -> str:

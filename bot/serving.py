@@ -9,7 +9,6 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -20,7 +19,7 @@ from bot.adapters.github.sign_in import GitHubSignIn, OAuthClient
 from bot.adapters.id_tokens import PublishedKeys
 from bot.adapters.logs import start_logging
 from bot.adapters.terraform import TerraformRunner
-from bot.adapting import github_settings
+from bot.adapting import engine_database, github_settings
 from bot.app import Lockstep, open_lockstep
 from bot.ports import TerminalError
 from bot.settings import Settings
@@ -53,7 +52,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         await lockstep.commands.sweep()
         tasks: list[asyncio.Task[None]] = []
         running = await engine.start(
-            _engine_database(settings),
+            engine_database(settings),
             {"look": looks.do_look, "segment": looks.do_segment},
             executor=_executor(settings),
             on_lost=lambda reason: tasks.append(asyncio.create_task(_leave(lockstep.terraform, reason))),
@@ -186,11 +185,3 @@ def _executor(settings: Settings) -> str:
     if settings.on_sqlite:
         return "lockstep"
     return f"{socket.gethostname()}-{os.getpid()}"
-
-
-def _engine_database(settings: Settings) -> str:
-    """The engine's own database: beside ours on SQLite, the same one on PostgreSQL."""
-    if settings.on_sqlite:
-        path = Path(settings.database.removeprefix("sqlite:///"))
-        return f"sqlite:///{path.with_name(f'{path.stem}-engine.db')}"
-    return settings.database

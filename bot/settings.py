@@ -137,6 +137,7 @@ class Settings:
     """Seconds for which new artifacts must stand still before they become Freight."""
     keep_days: int = 14
     """How long is remembered what nobody needs any longer; Kargo's garbage collector spares as much."""
+    keep_audit_days: int = 400
     keep_promotions: int = 50
     keep_freight: int = 20
     log_format: str = "json"
@@ -192,6 +193,7 @@ class Settings:
             sweep=reader.seconds("LOCKSTEP_SWEEP", default=60.0),
             settle=reader.seconds("LOCKSTEP_SETTLE", default=5.0),
             keep_days=reader.at_least(SHORTEST_DAYS, "LOCKSTEP_KEEP_DAYS", default=14),
+            keep_audit_days=reader.at_least(SHORTEST_DAYS, "LOCKSTEP_KEEP_AUDIT_DAYS", default=400),
             keep_promotions=reader.at_least(
                 FEWEST_PROMOTIONS, "LOCKSTEP_KEEP_PROMOTIONS", default=FEWEST_PROMOTIONS
             ),

@@ -28,7 +28,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_without_a_command_the_help_is_shown() -> None:
     done = run()
     assert done.returncode == 2
-    for command in ("demo", "serve", "setup", "doctor", "validate", "preview", "receivers", "schema"):
+    commands = "demo serve setup doctor validate preview explain receivers schema rebuild backup audit"
+    for command in commands.split():
         assert command in done.stdout
 
 
@@ -137,3 +138,50 @@ def test_every_missing_setting_is_named(command: tuple[str, ...]) -> None:
     for name in ("LOCKSTEP_CONFIG", "LOCKSTEP_PRIVATE_KEY", "LOCKSTEP_WEBHOOK_SECRET", "LOCKSTEP_APP_ID"):
         assert name in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("audit", "--since", "yesterday"), "'yesterday' is no date or time such as 2026-05-31T12:00"),
+        (("rebuild", "--pulls", "0"), "'0' is no number from 1 to 6000"),
+        (("rebuild", "--commits", "many"), "'many' is no number from 1 to 6000"),
+        (("backup",), "FILE"),
+        (("explain",), "STAGE"),
+        (("backup", "x.tar"), "the environment is not complete"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_gets_one_error_and_status_2(arguments: tuple[str, ...], says: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+APP = {
+    "LOCKSTEP_CONFIG": "config",
+    "LOCKSTEP_APP_ID": "1",
+    "LOCKSTEP_PRIVATE_KEY": "x",
+    "LOCKSTEP_WEBHOOK_SECRET": "x",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "database", "says"),
+    [
+        (("backup", "x.tar"), "postgresql://nobody@127.0.0.1:1/x", "pg_dump"),
+        (("backup", "x.tar"), "", "lockstep.db is missing"),
+        (("rebuild",), "", "without it none is believed"),
+        (("audit",), "", "no bot ever ran"),
+    ],
+    ids=["a backup of PostgreSQL", "a backup of nothing", "a rebuild without the key", "the log of no bot"],
+)
+def test_what_cannot_be_done_is_said_and_makes_nothing(
+    tmp_path: Path, arguments: tuple[str, ...], database: str, says: str
+) -> None:
+    known = {"LOCKSTEP_DATABASE": database} if database else {}
+    done = run(*arguments, LOCKSTEP_DATA=str(tmp_path / "data"), **APP, **known)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == []

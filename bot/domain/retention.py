@@ -25,6 +25,8 @@ class Horizon:
     before: datetime
     promotions: int = FEWEST_PROMOTIONS
     freight: int = 20
+    audit_before: datetime | None = None
+    """Entries of the audit log that are older may go; None keeps them all."""
     events: int = 1000
     """The newest of all. SQLite numbers anew from the last row that is left, so some must always stay."""
 

@@ -36,7 +36,6 @@ from bot.ports.store import (
     Delivery,
     DueLook,
     DuePost,
-    Event,
     Look,
     Post,
     PromotionLine,
@@ -44,6 +43,7 @@ from bot.ports.store import (
     Store,
 )
 from bot.ports.terraform import Terraform, TerraformRun
+from bot.ports.timeline import Event
 from bot.ports.world import (
     ArgoCD,
     Charts,

@@ -22,6 +22,7 @@ from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
 from bot.ports.drifts import DriftStore
+from bot.ports.timeline import AuditStore, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: `stage`, its `verification` and `drift`, `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
+    Kinds: `stage`, its `verification` and `drift`, `warehouse`, `config`, `command`, `pull`, `head`, `group`,
+    `follow-ups`.
     """
 
     kind: str
@@ -142,20 +144,6 @@ class DuePost:
     post: Post
     number: int
     attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One line of the timeline, shown to people: what happened, to which promotion, and why."""
-
-    at: datetime
-    project: str
-    stage: str
-    promotion: str
-    kind: str
-    message: str
-    number: int = 0
-    """Grows with every event; 0 before it is stored."""
 
 
 class NewDeliveries(Protocol):
@@ -395,6 +383,7 @@ class Store(
     OutboxStore,
     CommandStore,
     RetentionStore,
+    AuditStore,
     Protocol,
 ):
     """The whole database."""

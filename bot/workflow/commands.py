@@ -49,6 +49,7 @@ from bot.ports import Delivery, GitHub, Look, Store
 from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.doctor import render_doctor
 from bot.reports.markdown import plain
+from bot.workflow.auditing import audited
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.by_hand import FreightByHand
 from bot.workflow.choosing import Choice
@@ -140,6 +141,9 @@ class Commands:
     # -- what each command does ------------------------------------------------------------------------------------
 
     async def _obey(self, asked: Asked) -> str:
+        return await audited(asked, self._carry_out, self.store, self.looker.gatherer.clock)
+
+    async def _carry_out(self, asked: Asked) -> str:
         match asked.command:
             case Promote():
                 return await self._promote(asked, asked.command)

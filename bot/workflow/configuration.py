@@ -112,6 +112,19 @@ class Configuration:
         return ""
 
 
+def find_stage(configuration: Configuration, name: str) -> Stage:
+    """The Stage that a person names, `[PROJECT/]STAGE`. Raises TerminalError unless there is exactly one."""
+    project, _, short = name.rpartition("/")
+    stages = configuration.pipeline.stages
+    found = [stage for (owner, known), stage in stages.items() if known == short and project in ("", owner)]
+    if len(found) != 1:
+        names = ", ".join(sorted(f"{owner}/{known}" for owner, known in stages)) or "none"
+        raise TerminalError(
+            f"{'there is no' if not found else 'several projects have a'} Stage {name}; known: {names}"
+        )
+    return found[0]
+
+
 def select_policy(pipeline: Pipeline, stage: Stage) -> ReviewPolicy:
     """The first ReviewPolicy of the project that selects the Stage, else the defaults."""
     for policy in pipeline.review_policies:

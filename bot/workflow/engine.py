@@ -16,6 +16,7 @@ import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -82,6 +83,9 @@ _running: set[asyncio.Task[Any]] = set()
 
 _DRAIN = 10.0
 """Seconds that running work gets to end by itself when the engine stops."""
+
+_ENDED = ("SUCCESS", "ERROR", "CANCELLED")
+_FORGOTTEN_AT_ONCE = 200
 
 _RETRIES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses between the tries of work that the database cut short, in seconds."""
@@ -150,7 +154,23 @@ class Engine:
             return await DBOS.get_workflow_status_async(work_id)
 
         status = await asyncio.get_running_loop().create_task(ask(), context=contextvars.Context())
-        return status is not None and status.status in ("SUCCESS", "ERROR", "CANCELLED")
+        return status is not None and status.status in _ENDED
+
+    async def forget(self, before: datetime) -> int:
+        """Forget a batch of work that ended before that time; the answer is how much."""
+
+        async def forget() -> int:
+            found = await DBOS.list_workflows_async(
+                status=list(_ENDED),
+                completed_before=before.isoformat(),
+                limit=_FORGOTTEN_AT_ONCE,
+                load_input=False,
+                load_output=False,
+            )
+            await DBOS.delete_workflows_async([item.workflow_id for item in found])
+            return len(found)
+
+        return await asyncio.get_running_loop().create_task(forget(), context=contextvars.Context())
 
     async def stop(self) -> None:
         """Let running work end its step, start no more, and leave. What is unfinished is taken up by others."""

@@ -7,7 +7,7 @@ begun again at any time: work trees are made anew, finished effects are not repe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -54,8 +54,8 @@ class Task:
     preview: Preview
     merge: CommitId | None
     author: tuple[str, str]
-    marker: str = ""
-    """The machine block for the last trailer of the task's commits."""
+    sign: Callable[[Sequence[StepReport]], Awaitable[str]] | None = None
+    """Makes the machine block for the last trailer of the task's commits, after these steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class _Walk:
         self.tree.begin()
         try:
             result = await runner.fulfil(
-                config if isinstance(config, dict) else {}, self._context(step, approved, before, now)
+                config if isinstance(config, dict) else {}, await self._context(step, approved, before, now)
             )
         except TransientError as error:
             return await self._again(step, approved, begun, str(error), error.retry_after)
@@ -258,9 +258,10 @@ class _Walk:
             return replace(before, status=StepStatus.RUNNING, begun_at=begun_at or now, finished_at=None)
         return StepRun(step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=now)
 
-    def _context(
+    async def _context(
         self, step: Step, approved: StepReport, before: StepRun | None, now: datetime
     ) -> StepContext:
+        sign = self.task.sign if approved.step_class is StepClass.COMMIT else None
         # The first run of a step has no journal to read; its time is the one that later runs find there.
         return StepContext(
             promotion=self.task.promotion,
@@ -275,7 +276,7 @@ class _Walk:
             merge=self.task.merge,
             pins=self._pins(),
             author=self.task.author,
-            marker=self.task.marker,
+            marker=await sign(self.reports) if sign is not None else "",
             deferred=self.task.preview.split.deferred.changes,
             origins=self.task.preview.origins,
         )

@@ -135,7 +135,7 @@ class Looks:
             while not running.leads:
                 await asyncio.sleep(self.pause)
             await self._guarded("sweep", self.sweep())
-            await self._guarded("retention", self.retention.tidy(lambda: running.leads))
+            await self._guarded("retention", self.retention.tidy(lambda: running.leads, running.forget))
             await asyncio.sleep(interval)
             await self._guarded("comments", self._find_lost_comments(interval))
 

@@ -14,6 +14,7 @@ from bot.domain.promotion import Promotion, PromotionId
 from bot.domain.tasks import TaskError
 from bot.ports import TerminalError
 from bot.reports.body import render_body, render_title
+from bot.workflow.configuration import find_stage
 from bot.workflow.discovery import Discoverer
 from bot.workflow.segments import Worker
 
@@ -27,8 +28,8 @@ class Rehearsal:
 
     async def preview(self, name: str, freight: str) -> str:
         """Title and body, as Markdown. Raises TerminalError if there is no such Stage or Freight."""
-        stage = self._stage(name)
         configuration = self.worker.configuration
+        stage = find_stage(configuration, name)
         problem = configuration.problem_of(stage.metadata.namespace, stage.metadata.name)
         if problem:
             raise TerminalError(problem)
@@ -52,19 +53,6 @@ class Rehearsal:
         view = await self.worker.reporter.view(promotion, preview, "", seen)
         view = replace(view, marker="", page="")
         return f"# {render_title(view)}\n\n{render_body(view)}"
-
-    def _stage(self, name: str) -> Stage:
-        project, _, short = name.rpartition("/")
-        stages = self.worker.configuration.pipeline.stages
-        found = [
-            stage for (owner, known), stage in stages.items() if known == short and project in ("", owner)
-        ]
-        if len(found) != 1:
-            names = ", ".join(sorted(f"{owner}/{known}" for owner, known in stages)) or "none"
-            raise TerminalError(
-                f"{'there is no' if not found else 'several projects have a'} Stage {name}; known: {names}"
-            )
-        return found[0]
 
     async def _freight(self, stage: Stage, named: str) -> Freight:
         """The Freight that is named, or the newest available; a Warehouse that was never looked at is looked at."""

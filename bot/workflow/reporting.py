@@ -12,7 +12,6 @@ from bot.domain.drift import describe as describe_drift
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
-from bot.domain.marker import Marker, render_marker
 from bot.domain.model import Stage
 from bot.domain.planning import Snapshot, merge_method
 from bot.domain.promotion import Promotion, State
@@ -26,6 +25,7 @@ from bot.reports.checks import render_gate_check, render_outcome_check, render_p
 from bot.reports.comments import render_outcome_comment, render_plan_comment
 from bot.steps.posts import check_post
 from bot.workflow.configuration import Configuration
+from bot.workflow.marking import Marking
 from bot.workflow.proofs import present_runs
 
 _PULL, _COMMENTS = 1, 2
@@ -78,29 +78,17 @@ class Reporter:
             auto_merge=bool(merge_method(seen.policy, preview)),
             people_commits=seen.people_commits,
             drift=describe_drift(await self.store.get_drift(promotion.project, promotion.stage)),
-            marker=render_marker(self.marker(promotion), self.vault.digest),
+            marker=await self.marking.body(promotion, preview, record),
         )
 
     def page_of(self, promotion: Promotion) -> str:
         """Where the dashboard shows a Promotion, empty if it has no address."""
         return f"{self.page}/promotions/{promotion.id}" if self.page else ""
 
-    def marker(self, promotion: Promotion) -> Marker:
-        """The machine block of a Promotion."""
-        return Marker(
-            promotion=promotion.id,
-            project=promotion.project,
-            stage=promotion.stage,
-            freight=promotion.freight,
-            digest=promotion.digest,
-            state=promotion.state.value,
-            created_at=promotion.created_at,
-            finished_at=promotion.finished_at,
-        )
-
-    def trailer(self, marker: Marker) -> str:
-        """The machine block for the last trailer of our commits, on one line."""
-        return render_marker(marker, self.vault.digest).removeprefix("<!-- ").removesuffix(" -->")
+    @property
+    def marking(self) -> Marking:
+        """What signs the machine blocks."""
+        return Marking(self.store, self.github, self.vault)
 
     async def report(self, seen: Snapshot, waiting: str) -> None:
         """Wish for everything that GitHub shall show of the Stage's Promotion, or of the last one, now."""
@@ -119,11 +107,17 @@ class Reporter:
             await self._queue_comment(
                 repository, promotion.pull, render_plan_comment(view), "plan", promotion
             )
+        rebuilt = promotion.state.ended and promotion.preview == 0
+        if rebuilt and not promotion.blocked:
+            # Of what was read back from GitHub less is known than is shown there.
+            return
         if promotion.merge_commit is not None:
             await self._queue_check(repository, render_outcome_check(view))
             await self._queue_comment(
                 repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
             )
+            if rebuilt:
+                return
             await self._queue_deployment(repository, promotion, promotion.merge_commit, view)
         await self._queue_pull(repository, promotion.pull, view)
 
@@ -181,6 +175,7 @@ class Reporter:
                 "promotion": promotion.id,
                 "freight": promotion.freight.name,
                 "stage": promotion.stage,
+                "marker": self.marking.payload(promotion, promotion.stage),
             },
             "state": _DEPLOYED.get(promotion.state, DeploymentState.IN_PROGRESS).value,
             "description": " ".join((promotion.reason or view.waiting).split())[:140],

@@ -25,16 +25,23 @@ class Retention:
     store: Store
     clock: Clock
     days: float = 14.0
+    audit_days: float = 400.0
     promotions: int = FEWEST_PROMOTIONS
     freight: int = 20
     done_at: datetime | None = None
 
-    async def tidy(self, leads: Callable[[], bool]) -> None:
-        """Forget, if the last round was an hour ago, for as long as this replica leads."""
+    async def tidy(
+        self, leads: Callable[[], bool], forget_work: Callable[[datetime], Awaitable[int]] | None = None
+    ) -> None:
+        """Forget, if the last round was an hour ago, for as long as this replica leads.
+
+        `forget_work` forgets a batch of the engine's finished work that ended before a time.
+        """
         now = self.clock.now()
         if self.done_at is not None and now - self.done_at < _PAUSE:
             return
-        horizon = Horizon(now - timedelta(days=self.days), self.promotions, self.freight)
+        before, audit_before = now - timedelta(days=self.days), now - timedelta(days=self.audit_days)
+        horizon = Horizon(before, self.promotions, self.freight, audit_before)
         # Freight after Promotions, since a failed one that is kept needs its Freight.
         kinds: dict[str, Callable[[Horizon], Awaitable[int]]] = {
             "promotions": self.store.forget_promotions,
@@ -42,7 +49,10 @@ class Retention:
             "deliveries": self.store.forget_deliveries,
             "events": self.store.forget_events,
             "posts": self.store.forget_posts,
+            "audit": self.store.forget_audit,
         }
+        if forget_work is not None:
+            kinds["work"] = lambda horizon: forget_work(horizon.before)
         forgotten = {}
         for kind, forget in kinds.items():
             count = 0

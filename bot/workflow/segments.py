@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from bot.domain.model import Stage
 from bot.domain.planning import describe_revert, is_no_op
@@ -142,6 +143,9 @@ class Worker:
         policy = self.configuration.policy(stage) if stage is not None else ReviewPolicy()
         found = await find_branch(self.git, self.gatherer, promotion)
         previous = await self.store.get_preview(promotion.id, promotion.preview)
+        if found.people and previous is None:
+            # After a rebuild: only a preview tells in which checkout the commits of people belong.
+            previous = await self.previewer.preview(promotion, policy, await self.evaluator(promotion))
         base = await find_base(self.git, promotion, previous, found)
         if isinstance(base, Conflicted):
             return await self._conflicted(promotion, base, found)
@@ -177,13 +181,11 @@ class Worker:
             return replace(ready, reason="nothing to review", base=preview.base)
         if red is not None and red.prepared:
             return await self._on_head(promotion, preview, red.message, found)
-        marker = self.reporter.marker(replace(promotion, digest=preview.digest))
         before = promotion
         promotion = await self.publisher.leave_former(promotion, preview, superseded)
         await self._claim(before, promotion)
-        promotion = await self.publisher.publish_branch(
-            promotion, preview, found, self.reporter.trailer(marker)
-        )
+        marker = await self.reporter.marking.trailer(replace(promotion, digest=preview.digest))
+        promotion = await self.publisher.publish_branch(promotion, preview, found, marker)
         view = await self.reporter.view(
             promotion, preview, "", blank_snapshot(promotion, policy, preview, self.clock)
         )
@@ -267,8 +269,8 @@ class Worker:
             promotion = begun
         if promotion.merge_commit is None and policy.review == "None":
             preview = without_review(preview)
-        marker = self.reporter.trailer(self.reporter.marker(promotion))
-        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, marker)
+        sign = partial(self.reporter.marking.trailer, promotion)
+        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, sign)
         outcome = await self._walk(task)
         return await self._concluded(promotion, stage, preview, outcome)
 

@@ -33,6 +33,7 @@ from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.tasks import TaskError
 from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
 from bot.workflow import engine
+from bot.workflow.auditing import describe_release
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.publish import Publisher
 from bot.workflow.reporting import Reporter
@@ -215,7 +216,7 @@ class StageLooker:
                 begun = replace(
                     promotion, state=State.FULFILLING, merge_commit=merge, reason=reason, wake_at=None
                 )
-                await self._begin(promotion, "fulfil", begun)
+                await self._begin(promotion, "fulfil", begun, detail=describe_release(seen))
             case ContinueFulfil(reason=reason):
                 begun = replace(promotion, state=State.FULFILLING, stop=None, reason=reason, wake_at=None)
                 await self._begin(promotion, "fulfil", begun)
@@ -225,17 +226,17 @@ class StageLooker:
                     await self.reporter.report(seen, promotion.reason)
             case Hold(merge=merge, reason=reason):
                 held = replace(promotion, state=State.HELD, merge_commit=merge, reason=reason)
-                told = self._told(held, "held", reason)
+                told = replace(self._told(held, "held", reason), detail=describe_release(seen))
                 await self.store.save_promotion(held, expected=promotion, event=told)
             case End():
                 await self._end(seen, promotion, action)
             case _:
                 assert_never(action)
 
-    async def _begin(self, promotion: Promotion, work: str, changed: Promotion) -> None:
+    async def _begin(self, promotion: Promotion, work: str, changed: Promotion, *, detail: str = "") -> None:
         """Mark a segment as in flight, then queue it; the next look repairs a crash between the two."""
         begun = replace(changed, running=work, segment=promotion.segment + 1)
-        told = self._told(begun, work, begun.reason)
+        told = replace(self._told(begun, work, begun.reason), detail=detail)
         if await self.store.save_promotion(begun, expected=promotion, event=told):
             await self._submit(begun)
 

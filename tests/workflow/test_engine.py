@@ -122,3 +122,45 @@ def test_an_error_is_kept_as_its_text_and_other_objects_are_refused() -> None:
     assert "boom" in str(serializer.deserialize(serializer.serialize(ValueError("boom"))))
     with pytest.raises(TypeError):
         serializer.serialize(object())
+
+
+FORGET = """
+import asyncio, sys
+from datetime import UTC, datetime, timedelta
+from bot.workflow import engine
+
+async def work(argument):
+    await asyncio.sleep(600 if argument == "long" else 0)
+
+async def main():
+    running = await engine.start(
+        f"sqlite:///{sys.argv[1]}", {"work": work}, executor="lockstep", on_lost=print, poll=0.05
+    )
+    for name in ("one", "two", "long"):
+        await running.submit(engine.LOOKS, "work", name, work_id=name, key=name)
+    while not (await running.is_finished("one") and await running.is_finished("two")):
+        await asyncio.sleep(0.05)
+    now = datetime.now(UTC)
+    print(await running.forget(now - timedelta(days=14)))
+    print(await running.forget(now + timedelta(days=1)))
+    print(await running.forget(now + timedelta(days=1)))
+    await running.submit(engine.LOOKS, "work", "one", work_id="one", key="one")
+    while not await running.is_finished("one"):
+        await asyncio.sleep(0.05)
+    engine._DRAIN = 0.1
+    await running.stop()
+
+asyncio.run(main())
+"""
+
+
+def test_finished_work_is_forgotten_and_what_runs_is_not(tmp_path: Path) -> None:
+    database = tmp_path / "engine.db"
+    command = [sys.executable, "-c", FORGET, str(database)]
+    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "2", "0"]
+    with sqlite3.connect(database) as connection:
+        left = connection.execute("SELECT workflow_uuid, status FROM workflow_status").fetchall()
+        steps = connection.execute("SELECT DISTINCT workflow_uuid FROM operation_outputs").fetchall()
+    assert sorted(left) == [("long", "PENDING"), ("one", "SUCCESS")]
+    assert steps == [("one",)]

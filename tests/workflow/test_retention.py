@@ -12,6 +12,7 @@ import pytest
 
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.vault import KeyFileVault
+from bot.domain.audit import AuditEntry
 from bot.domain.model import Metadata, Stage
 from bot.domain.promotion import State
 from bot.ports import ConfigSource, Git, GitHub
@@ -103,3 +104,20 @@ async def test_a_promotion_of_freight_that_was_forgotten_meanwhile_is_refused(st
     known = await store.add_freight(freight())
     assert known is not None
     assert not isinstance(await looker.start(stage, known, actor="olivia"), str)
+
+
+async def test_the_engines_work_goes_with_the_rest_and_the_audit_log_later(store: DatabaseStore) -> None:
+    asked: list[datetime] = []
+
+    async def forget_work(before: datetime) -> int:
+        asked.append(before)
+        return 1 if len(asked) == 1 else 0
+
+    for day in range(2):
+        await store.add_audit(AuditEntry(AT + timedelta(days=day), "command", str(day)))
+    now = AT + timedelta(days=15)
+    await Retention(store, Clock(now)).tidy(lambda: True, forget_work)
+    assert asked == [now - timedelta(days=14)] * 2
+    assert len(await store.list_audit()) == 2
+    await Retention(store, Clock(AT + timedelta(days=401))).tidy(lambda: True)
+    assert [row.number for row in await store.list_audit()] == [2]

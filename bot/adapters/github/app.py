@@ -14,6 +14,7 @@ from bot.adapters.github.comments import Comments
 from bot.adapters.github.connection import Connection, GitHubSettings
 from bot.adapters.github.deployments import Deployments
 from bot.adapters.github.errors import NotFound
+from bot.adapters.github.history import GitHubHistory
 from bot.adapters.github.issues import GitHubIssues
 from bot.adapters.github.pulls import Pulls
 from bot.adapters.github.signed_push import GitHubSignedPush
@@ -56,6 +57,7 @@ class GitHubApp:
         self._deployments = Deployments(self._connection)
         self._accounts = Accounts(self._connection)
         self.branch_rules = GitHubBranchRules(self._connection)
+        self.history = GitHubHistory(self._connection, self._comments)
         self.issues = GitHubIssues(self._connection, self._comments)
         self.signed_push = GitHubSignedPush(self._connection)
         self.workflows = GitHubWorkflows(self._connection, self._comments)

@@ -38,7 +38,7 @@ class Deployments:
         async def look() -> DeploymentId | None:
             query = {"sha": ref, "environment": environment}
             for item in await self._connection.list_all(scope, path, query):
-                if _payload(item) == dict(payload):
+                if read_payload(item) == dict(payload):
                     return DeploymentId(item.number("id"))
             return None
 
@@ -97,7 +97,7 @@ class Deployments:
             await self._connection.write_once(create, look)
 
 
-def _payload(node: Node) -> Json:
+def read_payload(node: Node) -> Json:
     """What was given as payload; GitHub returns it as an object or as the text of one."""
     found = node.find("payload")
     if found is None:

@@ -48,14 +48,14 @@ class Pulls:
             )
             if issue is not None and issue.has("closed_by"):
                 closed_by = issue.text("closed_by", "login")
-        return _read_pull(repository, node, closed_by=closed_by)
+        return read_pull(repository, node, closed_by=closed_by)
 
     async def list_open(self, repository: Repository) -> Sequence[PullRequest]:
         """All open ones, newest first; `mergeable` and `merged_by` are not known from a list."""
         listed = await self._connection.list_all(
             _scope(repository, pull_requests="read"), _path(repository), {"state": "open"}
         )
-        return tuple(_read_pull(repository, item) for item in listed)
+        return tuple(read_pull(repository, item) for item in listed)
 
     async def list_files(self, repository: Repository, number: PullNumber) -> Sequence[str]:
         """Paths that it touches, former names of renamed files included; GitHub lists at most 3,000."""
@@ -98,7 +98,7 @@ class Pulls:
         fresh = await self._connection.get_fresh(
             _scope(repository, pull_requests="read"), _path(repository, number)
         )
-        return _read_pull(repository, fresh)
+        return read_pull(repository, fresh)
 
     async def update(
         self,
@@ -224,7 +224,7 @@ class Pulls:
         )
         for item in listed:
             # GitHub filters by the head's owner, which is ours for a fork within the same organisation too.
-            pull = _read_pull(repository, item)
+            pull = read_pull(repository, item)
             if not pull.from_fork and pull.head_branch == head_branch and base in {"", pull.base_branch}:
                 return pull.number
         return None
@@ -246,7 +246,8 @@ def _check_texts(title: str, body: str) -> None:
         raise ValueError(f"the body has {len(body.encode())} bytes, GitHub takes {_BODY_LIMIT}")
 
 
-def _read_pull(repository: Repository, node: Node, *, closed_by: str = "") -> PullRequest:
+def read_pull(repository: Repository, node: Node, *, closed_by: str = "") -> PullRequest:
+    """A pull request of GitHub's answers; an entry of a list has no `mergeable` and no `merged_by`."""
     merged = node.boolean("merged") or node.has("merged_at")
     head_repository = node.find("head", "repo")
     from_fork = head_repository is None or head_repository.number("id") != node.number("base", "repo", "id")

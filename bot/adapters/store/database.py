@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,9 +12,29 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, make_url, select, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Table,
+    and_,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
@@ -201,6 +221,25 @@ def take_turns(connection: Connection, what: str) -> None:
 def insert_unless(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """An insert into a table that can say what happens when the row is there already (`on_conflict_…`)."""
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def put_row(
+    connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
+) -> None:
+    """Insert a row, or replace the one that has its key."""
+    where = and_(*(table.c[name] == value for name, value in key.items()))
+    if connection.execute(update(table).where(where).values(**values)).rowcount == 0:
+        connection.execute(insert(table).values(**key, **values))
+
+
+async def run_again(database: Database, work: Callable[[Connection], T]) -> T:
+    """Do work that looks before it inserts; if another replica inserts in between, look again."""
+    for _ in range(_TRIES):
+        try:
+            return await database.run(work)
+        except IntegrityError:
+            continue
+    return await database.run(work)
 
 
 def document(value: object) -> str:

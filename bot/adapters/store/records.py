@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import Connection, Table, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Table, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from bot.adapters.store.database import Database, document, take_turns, to_number, to_time
+from bot.adapters.store.database import (
+    Database,
+    document,
+    put_row,
+    run_again,
+    take_turns,
+    to_number,
+)
 from bot.adapters.store.freight_cache import FreightCache, stamp_freight
 from bot.adapters.store.queues import request_now
 from bot.adapters.store.tables import (
-    applied,
-    bundles,
-    discoveries,
     freight,
     merges,
-    pipelines,
     previews,
     promotions,
     stages,
@@ -32,9 +34,7 @@ from bot.domain.freight import Freight, FreightName, FreightStatus
 from bot.domain.identity import freight_alias
 from bot.domain.promotion import Promotion, PromotionId, StepRun
 from bot.domain.review import Preview
-from bot.domain.terraform import Output
-from bot.domain.values import Json
-from bot.ports import AppliedState, Event, Look, PromotionLine, StageRecord, Vault
+from bot.ports import Event, Look, PromotionLine, StageRecord, Vault
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Records:
             stamp_freight(connection, new.project)
             return added
 
-        return await self._again(work)
+        return await run_again(self._database, work)
 
     async def list_freight(self, project: str) -> Sequence[tuple[Freight, FreightStatus]]:
         return await self._database.run(lambda c: self._freight.read(c, project))
@@ -164,7 +164,7 @@ class Records:
             else:
                 connection.execute(update(stages).where(where).values(document=document(changed)))
 
-        await self._again(work)
+        await run_again(self._database, work)
 
     # -- Promotions ------------------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Records:
         def work(connection: Connection) -> None:
             # Freight is forgotten either before this, which can be seen, or not at all.
             take_turns(connection, "retention")
-            connection.execute(insert(promotions).values(**_row(promotion)))
+            connection.execute(insert(promotions).values(**promotion_row(promotion)))
 
         try:
             await self._database.run(work)
@@ -250,7 +250,9 @@ class Records:
         where = and_(promotions.c.id == promotion.id, promotions.c.document == document(expected))
 
         def work(connection: Connection) -> bool:
-            changed = connection.execute(update(promotions).where(where).values(**_row(promotion))).rowcount
+            changed = connection.execute(
+                update(promotions).where(where).values(**promotion_row(promotion))
+            ).rowcount
             if changed == 1 and event is not None:
                 insert_event(connection, event)
             if changed == 1:
@@ -287,66 +289,6 @@ class Records:
         runs = [_read(StepRun, text) for text in await self._database.run(lambda c: c.scalars(query).all())]
         return {run.alias: run for run in runs}
 
-    # -- plans -----------------------------------------------------------------------------------------------------
-
-    async def keep_bundle(self, promotion: PromotionId, name: str, sealed: bytes) -> None:
-        await self._put(bundles, {"promotion": promotion, "name": name}, {"sealed": sealed})
-
-    async def get_bundle(self, promotion: PromotionId, name: str) -> bytes | None:
-        query = select(bundles.c.sealed).where(bundles.c.promotion == promotion, bundles.c.name == name)
-        return await self._database.run(lambda c: c.scalar(query))
-
-    async def drop_bundles(self, promotion: PromotionId) -> None:
-        gone = delete(bundles).where(bundles.c.promotion == promotion)
-        await self._database.run(lambda c: c.execute(gone).rowcount)
-
-    async def find_applied(self, state: str) -> AppliedState | None:
-        query = select(applied.c.document).where(applied.c.state == state)
-        text = await self._database.run(lambda c: c.scalar(query))
-        return _read(AppliedState, text) if text is not None else None
-
-    async def record_applied(self, record: AppliedState) -> None:
-        await self._put(applied, {"state": record.state}, {"document": document(record)})
-
-    async def record_outputs(self, state: str, outputs: Mapping[str, Output]) -> None:
-        def work(connection: Connection) -> None:
-            where = applied.c.state == state
-            text = connection.scalar(select(applied.c.document).where(where).with_for_update())
-            if text is not None:
-                known = replace(_read(AppliedState, text), outputs=dict(outputs))
-                connection.execute(update(applied).where(where).values(document=document(known)))
-
-        await self._database.run(work)
-
-    # -- pipeline and discoveries ------------------------------------------------------------------------------------
-
-    async def save_pipeline(self, revision: str, files: Mapping[str, str]) -> None:
-        values = {"revision": revision, "files": json.dumps(dict(files), sort_keys=True)}
-        await self._put(pipelines, {"id": 1}, values)
-
-    async def get_pipeline(self) -> tuple[str, Mapping[str, str]] | None:
-        row = await self._database.run(lambda c: c.execute(select(pipelines)).first())
-        return (row.revision, json.loads(row.files)) if row is not None else None
-
-    async def get_pipeline_revision(self) -> str:
-        return await self._database.run(lambda c: c.scalar(select(pipelines.c.revision))) or ""
-
-    async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None:
-        values = {"found": json.dumps(found), "at": to_number(at)}
-        await self._put(discoveries, {"project": project, "warehouse": warehouse}, values)
-
-    async def get_discovery(self, project: str, warehouse: str) -> tuple[Json, datetime] | None:
-        query = select(discoveries).where(
-            discoveries.c.project == project, discoveries.c.warehouse == warehouse
-        )
-        row = await self._database.run(lambda c: c.execute(query).first())
-        return (json.loads(row.found), to_time(row.at)) if row is not None else None
-
-    async def list_discoveries(self, project: str) -> Mapping[str, tuple[Json, datetime]]:
-        query = select(discoveries).where(discoveries.c.project == project)
-        rows = await self._database.run(lambda c: c.execute(query).all())
-        return {row.warehouse: (json.loads(row.found), to_time(row.at)) for row in rows}
-
     # -- inside ------------------------------------------------------------------------------------------------------
 
     async def _save_step(self, promotion: PromotionId, run: StepRun) -> None:
@@ -356,24 +298,11 @@ class Records:
     async def _put(self, table: Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
         """Insert a row, or replace the one that has its key."""
 
-        def work(connection: Connection) -> None:
-            where = and_(*(table.c[name] == value for name, value in key.items()))
-            if connection.execute(update(table).where(where).values(**values)).rowcount == 0:
-                connection.execute(insert(table).values(**key, **values))
-
-        await self._again(work)
-
-    async def _again(self, work: Callable[[Connection], T]) -> T:
-        """Do work that looks before it inserts; if another replica inserts in between, look again."""
-        for _ in range(_TRIES):
-            try:
-                return await self._database.run(work)
-            except IntegrityError:
-                continue
-        return await self._database.run(work)
+        await run_again(self._database, lambda c: put_row(c, table, key, values))
 
 
-def _row(promotion: Promotion) -> dict[str, object]:
+def promotion_row(promotion: Promotion) -> dict[str, object]:
+    """The columns of a Promotion's row."""
     return {
         "id": promotion.id,
         "project": promotion.project,

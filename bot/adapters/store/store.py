@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from bot.adapters.store.analyses import Analyses
+from bot.adapters.store.audit import Audit
 from bot.adapters.store.database import Database, bind_once, open_database
 from bot.adapters.store.drifts import Drifts
 from bot.adapters.store.measures import Measures
+from bot.adapters.store.plans import Plans
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
+from bot.adapters.store.restoring import Restoring
 from bot.adapters.store.retention import Retention
 from bot.adapters.store.timeline import Timeline
 from bot.ports import Vault
 
 
-class DatabaseStore(Queues, Records, Timeline, Analyses, Drifts, Measures, Retention):
+class DatabaseStore(
+    Queues, Records, Timeline, Analyses, Drifts, Measures, Retention, Plans, Audit, Restoring
+):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
@@ -24,6 +29,9 @@ class DatabaseStore(Queues, Records, Timeline, Analyses, Drifts, Measures, Reten
         Drifts.__init__(self, database, vault)
         Measures.__init__(self, database)
         Retention.__init__(self, database)
+        Plans.__init__(self, database)
+        Audit.__init__(self, database)
+        Restoring.__init__(self, database)
 
     def close(self) -> None:
         """Close every connection."""

@@ -215,3 +215,19 @@ events = Table(
     Column("message", Text, nullable=False),
 )
 Index("lockstep_events_by_promotion", events.c.promotion)
+
+audit = Table(
+    "lockstep_audit",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("project", String, nullable=False),
+    Column("stage", String, nullable=False),
+    Column("promotion", String, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
+)
+Index("lockstep_audit_by_promotion", audit.c.promotion, audit.c.number)

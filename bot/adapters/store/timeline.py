@@ -6,9 +6,14 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, insert, select
 
+from bot.adapters.store.audit import append_audit
 from bot.adapters.store.database import Database, plain_text, take_turns, to_number, to_time
 from bot.adapters.store.tables import events
+from bot.domain.audit import AuditEntry
 from bot.ports import Event
+
+_NOT_AUDITED = ("waits", "error")
+"""Kinds that tell of what was not done."""
 
 
 class Timeline:
@@ -45,3 +50,16 @@ def insert_event(connection: Connection, event: Event) -> None:
         "message": plain_text(event.message),
     }
     connection.execute(insert(events).values(**row))
+    if event.kind not in _NOT_AUDITED:
+        message = f"{event.message}: {event.detail}" if event.detail else event.message
+        append_audit(
+            connection,
+            AuditEntry(
+                event.at,
+                event.kind,
+                message,
+                project=event.project,
+                stage=event.stage,
+                promotion=event.promotion,
+            ),
+        )
