@@ -13,7 +13,7 @@ from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
 from bot.adapters.commands import AllowedCommands, AllowList
 from bot.adapters.config import parse_source
-from bot.adapters.git import GitMirror, WatchedRepositories
+from bot.adapters.git import GitMirror, RepositoriesOfProjects
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.messages import MessageChannels
@@ -43,6 +43,7 @@ from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
 from bot.steps.custom import StepBook, find_unusable_customs
 from bot.workflow.arrival import Arrival
+from bot.workflow.benches import Bench
 from bot.workflow.by_hand import FreightByHand
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
@@ -132,18 +133,22 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         renderer = CommandRenderer(settings.data / "rendering", tools, logins.of_dependency)
         is_isolated = settings.isolation != "none"
         commands = AllowedCommands(settings.data / "commands", programs, isolated=is_isolated)
+        repositories = RepositoriesOfProjects(
+            git, settings.data / "watched", github.token_for, logins.of_git, logins.advise_git
+        )
         registries = await stack.enter_async_context(ProjectRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
             clock=clock,
             git=git,
+            project_git=repositories,
             terraform=terraform,
             github=github,
             branch_rules=github.branch_rules,
             argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
-            watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
+            watched=repositories,
             secrets=secrets,
             vault=vault,
             http=http,
@@ -180,9 +185,14 @@ def join(
 ) -> Looks:
     """Join the workflow's parts over the ports."""
     github = ports.github
-    runners = StepBook(
-        build_steps(ports), lambda: configuration.pipeline.custom_steps, ports.commands, ports.vault
-    )
+
+    def bench_of(project: str) -> Bench:
+        git = ports.project_git.of(project)
+        book = StepBook(
+            build_steps(ports, git), lambda: configuration.pipeline.custom_steps, ports.commands, ports.vault
+        )
+        return Bench(git, book)
+
     gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
     # Only where people can sign in there is a page that a link could lead to.
     page = settings.public_url if settings.client_id else ""
@@ -195,8 +205,8 @@ def join(
     follow_ups = OpenFollowUps(store, ports.git, github, ports.branch_rules, ports.clock)
     looker = StageLooker(gatherer, reporter, publisher, store, github, follow_ups)
     worker = Worker(
-        previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
-        fulfiller=Fulfiller(runners, ports.git, store, ports.vault, ports.clock),
+        previewer=Previewer(bench_of, ports.vault, ports.clock),
+        fulfiller=Fulfiller(bench_of, store, ports.vault, ports.clock),
         publisher=publisher,
         reporter=reporter,
         gatherer=gatherer,

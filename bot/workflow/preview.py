@@ -31,10 +31,10 @@ from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, find_published, split_task
 from bot.domain.storing import storable_preview
 from bot.domain.values import Unknown, Value, is_tainted
-from bot.ports import Clock, Git, TerminalError, TransientError, Vault
+from bot.ports import Clock, TerminalError, TransientError, Vault
 from bot.steps.contract import MergedBranch, StepContext, StepResult
-from bot.steps.contract import Step as StepRunner
 from bot.steps.worktree import Sentinels, WorkTree, inside_path
+from bot.workflow.benches import Bench, Benches
 from bot.workflow.evaluation import Evaluator, Progress
 
 _TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
@@ -57,10 +57,9 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Previewer:
-    """Makes previews. `runners` holds every step kind by name."""
+    """Makes previews."""
 
-    runners: Mapping[str, StepRunner]
-    git: Git
+    benches: Benches
     vault: Vault
     clock: Clock
 
@@ -72,7 +71,8 @@ class Previewer:
         The answer may be stored: of secrets it holds the names.
         """
         sentinels = Sentinels(self.vault.digest(promotion.id.encode())[:8])
-        walk = _Walk(self, promotion, policy, evaluator, WorkTree(self.git, sentinels), base)
+        bench = self.benches(promotion.project)
+        walk = _Walk(self, bench, promotion, policy, evaluator, WorkTree(bench.git, sentinels), base)
         if base is not None and base.merged is not None and not base.reviewed:
             # People's commits are in what is planned, and nobody entitled has read them yet.
             walk.plan_environment = evaluator.environment(policy.plan_env)
@@ -122,8 +122,8 @@ class Previewer:
         pin = next((p for p in pins if p.path == place.checkout), None)
         if pin is not None and pin.commit is not None:
             return pin.commit
-        await self.git.fetch(place.target.url)
-        tip = await self.git.resolve(place.target.url, f"refs/heads/{place.target.branch}")
+        await walk.bench.git.fetch(place.target.url)
+        tip = await walk.bench.git.resolve(place.target.url, f"refs/heads/{place.target.branch}")
         if tip is None:
             raise TerminalError(
                 f"the branch {place.target.branch} of {place.target.url} does not exist; create it, or set `reviewIn`"
@@ -134,22 +134,19 @@ class Previewer:
         self, walk: _Walk, place: Place, tip: CommitId, split: Split
     ) -> tuple[TreeId, Mapping[str, Entry | None], str]:
         """The tree after the merge, its differences from the base, and why people's commits are not held."""
-        url = place.target.url
+        url, git = place.target.url, walk.bench.git
         written: dict[str, File | None] = {}
         for commit in split.prepared:
             written |= {change.path: change.after for change in commit.changes}
         merged = walk.base.merged if walk.base is not None else None
         tree = (
-            await self.git.write_tree(url, tip, written)
+            await git.write_tree(url, tip, written)
             if merged is None
-            else await self._tree_of(url, merged)
+            else (await git.read_commit(url, merged)).tree
         )
-        differences = {path: after for path, _, after in await self.git.diff(url, tip, tree)}
+        differences = {path: after for path, _, after in await git.diff(url, tip, tree)}
         held = _why_not_held(written) if merged is not None and written else ""
         return tree, differences, held
-
-    async def _tree_of(self, url: str, commit: CommitId) -> TreeId:
-        return (await self.git.read_commit(url, commit)).tree
 
 
 @dataclass(slots=True)
@@ -157,6 +154,7 @@ class _Walk:
     """One walk in progress."""
 
     previewer: Previewer
+    bench: Bench
     promotion: Promotion
     policy: ReviewPolicy
     evaluator: Evaluator
@@ -215,7 +213,7 @@ class _Walk:
     async def _run(self, report: StepReport, step: Step, config: Value) -> StepReport:
         if self._waits_for_a_plan(report):
             return replace(report, status=None)
-        runner = self.previewer.runners[step.uses]
+        runner = self.bench.steps[step.uses]
         self.tree.begin()
         try:
             result = await runner.preview(config if isinstance(config, dict) else {}, self._context(step))
@@ -299,7 +297,7 @@ class _Walk:
             index=index,
             alias=step.alias,
             kind=step.uses,
-            step_class=self.previewer.runners[step.uses].kind.step_class,
+            step_class=self.bench.steps[step.uses].kind.step_class,
             presence=Presence.NOT_REACHED,
             status=None,
             continue_on_error=step.continue_on_error,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.files import Change, CommitId, TreeId
+from bot.domain.github import Repository
 from bot.domain.promotion import Promotion
 from bot.domain.review import PreparedCommit, Preview
 from bot.ports import Git, GitHub, Moved, Refused, Signature, TerminalError, TransientError
@@ -100,13 +101,19 @@ class Publisher:
             preview=promotion.preview,
         )
 
-    async def open(self, promotion: Promotion, preview: Preview, texts: Texts) -> Promotion:
-        """Open the pull request, or adopt the open one of the branch."""
+    def check_place(self, preview: Preview) -> Repository:
+        """The repository of the pull request. Raises TerminalError if it is not on the App's GitHub."""
         repository = self.github.repository_of(preview.target.url)
         if repository is None:
             raise TerminalError(
-                f"{preview.target.url} is not on the GitHub that the App lives on, so no pull request can be opened"
+                f"the pull request would be in {preview.target.url}, which is not on the GitHub that the App lives on; "
+                "name a branch there with `reviewIn` of a ReviewPolicy, or say `review: None`"
             )
+        return repository
+
+    async def open(self, promotion: Promotion, preview: Preview, texts: Texts) -> Promotion:
+        """Open the pull request, or adopt the open one of the branch."""
+        repository = self.check_place(preview)
         if promotion.pull is not None:
             # One promotion has one pull request, also if it was merged while this preview was made.
             return promotion

@@ -179,6 +179,7 @@ class Worker:
             return replace(ready, reason="nothing to review", base=preview.base)
         if red is not None and red.prepared:
             return await self._on_head(promotion, preview, red.message, found)
+        self.publisher.check_place(preview)
         marker = self.reporter.marker(replace(promotion, digest=preview.digest))
         before = promotion
         promotion = await self.publisher.leave_former(promotion, preview, superseded)

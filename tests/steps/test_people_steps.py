@@ -26,7 +26,7 @@ from bot.domain.github import (
 from bot.domain.promotion import StepStatus
 from bot.domain.review import GateRecord, Presence, StepClass, StepReport
 from bot.domain.values import Sensitive, Unknown, Value
-from bot.ports import Event, GitHub, Ports, StageRecord, TerminalError
+from bot.ports import Event, Git, GitHub, Ports, StageRecord, TerminalError
 from bot.steps import KINDS, build_steps
 from bot.steps.contract import Config
 from bot.steps.get_user_input import GetUserInput
@@ -272,13 +272,15 @@ async def test_freight_is_renamed_unless_the_alias_is_taken(bench: Bench) -> Non
 
 
 def test_every_kind_has_a_step_that_agrees_with_the_list() -> None:
-    steps = build_steps(Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports))))  # type: ignore[arg-type]
+    ports = Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports)))  # type: ignore[arg-type]
+    steps = build_steps(ports, cast(Git, None))
     assert sorted(steps) == list(KINDS)
     assert {name: step.kind for name, step in steps.items()} == dict(KINDS)
 
 
 async def test_a_kind_that_is_not_done_says_so(bench: Bench) -> None:
-    steps = build_steps(Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports))))  # type: ignore[arg-type]
+    ports = Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports)))  # type: ignore[arg-type]
+    steps = build_steps(ports, cast(Git, None))
     result = await bench.preview(steps["jira"], {})
     assert result.status is StepStatus.FAILED
     assert "jira: this kind of step is known but not carried out here" in result.message
