@@ -219,7 +219,8 @@ class StepReport:
     """One step of the preview. `status` is None if its outcome is not known before the merge.
 
     `changes` are of paths in the work tree; `wrote` are the paths that it addresses, changed or not;
-    `tainted` tells that an unknown value is in its content or request.
+    `tainted` tells that an unknown value is in its content or request, `condition` what an `if` that is not known yet
+    waits for.
     """
 
     index: int
@@ -237,6 +238,12 @@ class StepReport:
     tainted: bool = False
     continue_on_error: bool = False
     record: Record | None = None
+    condition: str = ""
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it ends the promotion if its condition, which is not known yet, turns out to hold."""
+        return self.kind == "fail" and self.presence is Presence.CONDITIONAL
 
 
 # -- the preview as a whole ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.domain.promotion import State
 from bot.domain.review import ApplyKind, ApplyRecord, Lane, Preview, Problem
+from bot.domain.splitting import find_missing
 from bot.domain.values import show
 from bot.domain.view import PromotionView
 from bot.reports.committed import file_sections
@@ -134,7 +135,8 @@ def _lane(preview: Preview) -> str:
         case Lane.INFRA_ONLY:
             return "The merge makes Terraform apply; nothing is committed behind it."
         case Lane.COORDINATED:
-            late = sorted({code(f"<{origin}>") for origin in preview.origins.values()})
+            missing = {*preview.origins.values(), *find_missing(preview.steps)}
+            late = sorted(code(f"<{origin}>") for origin in missing)
             why = f", since it needs {', '.join(late[:10])}" if late else ", in the order of the task"
             return f"The merge makes Terraform apply; the rest is committed after that{why}."
 

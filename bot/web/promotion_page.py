@@ -274,6 +274,8 @@ def _expected(report: StepReport | None, facts: PromotionFacts) -> tuple[str, st
     if report.index < preview.split.cut:
         return "good", "prepared", report.message
     later = "not run" if ended else "after the merge"
+    if report.may_stop:
+        return "", later, f"may stop here if its condition holds: {report.message}"
     return "", later, "if its condition holds" if report.presence is Presence.CONDITIONAL else ""
 
 

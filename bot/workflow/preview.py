@@ -196,6 +196,7 @@ class _Walk:
                 presence = Presence.ON_FAILURE if on_failure else Presence.SKIPPED
                 return replace(blank, presence=presence, status=StepStatus.SKIPPED)
             conditional = isinstance(wanted, Unknown)
+            waits_for = wanted.origin if isinstance(wanted, Unknown) else ""
             if conditional and blank.step_class is StepClass.REVIEW:
                 raise TerminalError(
                     f"{step.uses}: whether there is a pull request must be known before there is one"
@@ -207,6 +208,7 @@ class _Walk:
             blank,
             presence=Presence.CONDITIONAL if conditional else Presence.CERTAIN,
             config=config,
+            condition=waits_for,
         )
         return await self._run(report, step, config)
 
@@ -240,7 +242,7 @@ class _Walk:
         return report
 
     def _refused(self, report: StepReport, result: StepResult) -> StepReport:
-        if report.continue_on_error:
+        if report.continue_on_error or report.may_stop:
             return report
         return self._failed(report, result.problem or Problem(report.alias, result.message))
 
