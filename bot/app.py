@@ -198,7 +198,7 @@ def join(
     page = settings.public_url if settings.client_id else ""
     reporter = Reporter(store, github, ports.vault, ports.clock, configuration, page)
     author = (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
-    publisher = Publisher(ports.git, github, author)
+    publisher = Publisher(ports.git, github, author, configuration.committer)
     evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
     meter = Meter(ports.http, ports.clock)
     verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
@@ -243,7 +243,12 @@ def _join_looks(
     configuration = gatherer.configuration
     source = parse_source(settings.config)
     own = source if isinstance(source, tuple) else None
-    discoverer = Discoverer(make_finders(ports, joined.email), store, ports.clock, settings.settle)
+    discoverer = Discoverer(
+        make_finders(ports, lambda: {joined.email, configuration.committer("", joined.email)[1]}),
+        store,
+        ports.clock,
+        settings.settle,
+    )
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     keep = (settings.keep_days, settings.keep_promotions, settings.keep_freight)
     return Looks(

@@ -27,6 +27,15 @@ class StageLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link of the pipeline's author; `url` begins with https:// and holds no blank, quote or angle bracket."""
+
+    title: str
+    url: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How far the walk after the merge is: the journal by alias, the closing words and links."""
 
@@ -59,5 +68,7 @@ class PromotionView:
     outcome: Outcome = Outcome()
     auto_merge: bool = False
     people_commits: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    """The author's links for the Freight, then for the Stage."""
     marker: str = ""
     """The signed machine block, an HTML comment, already rendered."""

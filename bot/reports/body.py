@@ -37,6 +37,7 @@ _TITLE = 120
 _OWN_TITLE = 250
 """Bytes of a title that the task itself gives; GitHub takes 256 characters."""
 _MOST_ROWS = 50
+_MOST_LINKS = 20
 _LEAST = 2_000
 """Bytes that the text keeps however large the machine block is."""
 
@@ -300,4 +301,5 @@ def _foot(view: PromotionView) -> str:
         parts.append(f"made {moment(view.preview.made_at)}")
     if view.page:
         parts.append(f"[details]({view.page})")
-    return " · ".join(parts)
+    links = [f"[{plain(link.title, 80)}](<{link.url}>)" for link in view.links[:_MOST_LINKS]]
+    return "\n\n".join(" · ".join(line) for line in (links, parts) if line)

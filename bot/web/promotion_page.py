@@ -11,7 +11,7 @@ from bot.domain.freight import Freight
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
 from bot.domain.review import Presence, Preview, StepReport
-from bot.domain.view import PromotionView
+from bot.domain.view import Link, PromotionView
 from bot.ports import Event
 from bot.reports.gates import gate_name, gate_state
 from bot.reports.patches import counted, patch_text
@@ -71,6 +71,7 @@ class PromotionFacts:
     gates_problem: str
     events: tuple[Event, ...]
     links: Links
+    author_links: tuple[Link, ...] = ()
     verifications: tuple[AnalysisRun, ...] = ()
     """What was measured after it, newest first."""
 
@@ -155,6 +156,8 @@ class PromotionPage:
     events: tuple[Event, ...]
     links: Links
     base: str
+    author_links: tuple[Link, ...] = ()
+    """The links of the pipeline's author for the Freight and the Stage."""
     verifications: tuple[VerificationPart, ...] = ()
 
 
@@ -190,6 +193,7 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         others=_others(preview),
         events=facts.events,
         links=facts.links,
+        author_links=facts.author_links,
         base=preview.base if preview is not None else "",
         verifications=tuple(show_verification(run) for run in facts.verifications),
     )

@@ -6,7 +6,7 @@ and the same pull request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.files import Change, CommitId, TreeId
@@ -36,11 +36,20 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Writes promotion branches and opens pull requests. `author` is the bot's name and e-mail."""
+    """Writes promotion branches and opens pull requests. `author` is the bot's name and e-mail.
+
+    `committer` is asked who commits in its place, given both.
+    """
 
     git: Git
     github: GitHub
     author: tuple[str, str]
+    committer: Callable[[str, str], tuple[str, str]] = lambda name, email: (name, email)
+
+    @property
+    def signs_as(self) -> tuple[str, str]:
+        """Name and e-mail in the commits that are made now."""
+        return self.committer(*self.author)
 
     async def leave_former(
         self, promotion: Promotion, preview: Preview, superseded: Sequence[Promotion]
@@ -194,7 +203,7 @@ class Publisher:
                 raise TerminalError(f"the push of {branch} to {url} was refused: {message}")
 
     def _signature(self, preview: Preview) -> Signature:
-        return Signature(*self.author, at=preview.made_at.replace(microsecond=0))
+        return Signature(*self.signs_as, at=preview.made_at.replace(microsecond=0))
 
 
 def _empty_title(promotion: Promotion) -> str:

@@ -24,6 +24,7 @@ from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
 from bot.steps.posts import check_post
+from bot.workflow.author_links import find_links
 from bot.workflow.configuration import Configuration
 from bot.workflow.proofs import present_runs
 
@@ -76,6 +77,7 @@ class Reporter:
             outcome=Outcome(runs=runs),
             auto_merge=bool(merge_method(seen.policy, preview)),
             people_commits=seen.people_commits,
+            links=find_links(self.configuration, promotion, seen.stage),
             marker=render_marker(self.marker(promotion), self.vault.digest),
         )
 

@@ -271,7 +271,7 @@ class Worker:
         if promotion.merge_commit is None and policy.review == "None":
             preview = without_review(preview)
         marker = self.reporter.trailer(self.reporter.marker(promotion))
-        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, marker)
+        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.signs_as, marker)
         outcome = await self._walk(task)
         return await self._concluded(promotion, stage, preview, outcome)
 

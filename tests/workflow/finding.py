@@ -131,7 +131,9 @@ def finders(
     """Finders over these parts; what is left out is empty."""
     known = merged or Merged()
     return Finders(
-        CommitFinder(watched or NoRepositories(), OwnCommits(keyed, OUR_EMAIL, known, known), SystemClock()),
+        CommitFinder(
+            watched or NoRepositories(), OwnCommits(keyed, lambda: {OUR_EMAIL}, known, known), SystemClock()
+        ),
         ImageFinder(ForAll(registry or Images())),
         ChartFinder(charts or ChartVersions()),
     )
