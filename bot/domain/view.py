@@ -68,6 +68,8 @@ class PromotionView:
     outcome: Outcome = Outcome()
     auto_merge: bool = False
     people_commits: tuple[str, ...] = ()
+    show_others: bool = False
+    """Whether what goes to other repositories is shown line by line (`showOtherRepositories`)."""
     links: tuple[Link, ...] = ()
     """The author's links for the Freight, then for the Stage."""
     marker: str = ""

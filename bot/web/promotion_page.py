@@ -13,6 +13,7 @@ from bot.domain.promotion import Promotion, State, StepRun, StepStatus
 from bot.domain.review import Presence, Preview, StepReport
 from bot.domain.view import Link, PromotionView
 from bot.ports import Event
+from bot.reports.committed import is_shown
 from bot.reports.gates import gate_name, gate_state
 from bot.reports.patches import counted, patch_text
 from bot.reports.plans import apply_notes, apply_words, losses
@@ -72,6 +73,7 @@ class PromotionFacts:
     events: tuple[Event, ...]
     links: Links
     author_links: tuple[Link, ...] = ()
+    show_others: bool = False
     verifications: tuple[AnalysisRun, ...] = ()
     """What was measured after it, newest first."""
 
@@ -153,6 +155,8 @@ class PromotionPage:
     deferred: str
     deferred_count: str
     others: tuple[str, ...]
+    other_patches: tuple[tuple[str, str], ...]
+    """Repository and branch of what is pushed elsewhere, and the patch, where it may be shown."""
     events: tuple[Event, ...]
     links: Links
     base: str
@@ -191,6 +195,7 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         deferred=_text(patch_text(deferred, origins)),
         deferred_count=counted(deferred) if deferred else "",
         others=_others(preview),
+        other_patches=_other_patches(preview, show_others=facts.show_others),
         events=facts.events,
         links=facts.links,
         author_links=facts.author_links,
@@ -309,6 +314,15 @@ def _plans(preview: Preview) -> tuple[PlanPart, ...]:
 
 def _text(text: str) -> str:
     return text[:_TEXT]
+
+
+def _other_patches(preview: Preview | None, *, show_others: bool) -> tuple[tuple[str, str], ...]:
+    patches = preview.split.others if preview is not None else ()
+    return tuple(
+        (f"{patch.target.url} {patch.target.branch}", _text(patch_text(patch.changes, preview.origins)))
+        for patch in patches
+        if preview is not None and patch.changes and is_shown(patch, preview, others=show_others)
+    )
 
 
 def _others(preview: Preview | None) -> tuple[str, ...]:

@@ -133,6 +133,7 @@ class Reading:
     async def promotion(self, promotion: Promotion) -> PromotionFacts:
         """Everything about one promotion."""
         preview = await self.store.get_preview(promotion.id, promotion.preview) if promotion.preview else None
+        stage = self.configuration.stage(promotion.project, promotion.stage)
         view, problem = await self._view(promotion)
         return PromotionFacts(
             promotion=promotion,
@@ -144,11 +145,8 @@ class Reading:
             gates_problem=problem,
             events=tuple(await self.store.list_events(promotion=promotion.id, limit=_MOST_EVENTS)),
             links=self._links(promotion),
-            author_links=find_links(
-                self.configuration,
-                promotion,
-                self.configuration.stage(promotion.project, promotion.stage),
-            ),
+            author_links=find_links(self.configuration, promotion, stage),
+            show_others=stage is not None and self.configuration.policy(stage).show_other_repositories,
             verifications=tuple(
                 run
                 for run in await self.store.list_runs(promotion.project, promotion.stage)

@@ -77,6 +77,7 @@ class Reporter:
             outcome=Outcome(runs=runs),
             auto_merge=bool(merge_method(seen.policy, preview)),
             people_commits=seen.people_commits,
+            show_others=seen.policy.show_other_repositories,
             links=find_links(self.configuration, promotion, seen.stage),
             marker=render_marker(self.marker(promotion), self.vault.digest),
         )
