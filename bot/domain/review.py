@@ -332,6 +332,13 @@ class Preview:
     """The head branch that the task itself names for its pull request, empty where Lockstep does."""
     write_back: str = ""
     """The rules of the target's branch that refuse the App's push of what is deferred, empty if none is known to."""
+    record_file: str = ""
+    """The file that is in the diff only so that there is one (`recordFile`), empty for none."""
+
+    @property
+    def changes_anything(self) -> bool:
+        """Whether the merge brings more than the policy's record file."""
+        return bool(self.differences.keys() - {self.record_file})
 
     @property
     def checkouts(self) -> tuple[str, ...]:

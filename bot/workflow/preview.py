@@ -17,6 +17,7 @@ from bot.domain.promotion import Promotion, StepStatus, Target
 from bot.domain.review import (
     AWAITS_MERGE,
     ApplyRecord,
+    Lane,
     Pin,
     Presence,
     Preview,
@@ -36,6 +37,7 @@ from bot.steps.contract import MergedBranch, StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree, inside_path
 from bot.workflow.benches import Bench, Benches
 from bot.workflow.evaluation import Evaluator, Progress
+from bot.workflow.record_file import with_record
 
 _TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 _NOWHERE = Place(Target("", ""), "")
@@ -92,6 +94,13 @@ class Previewer:
         unguarded = find_unguarded(walk.reports, place, split.cut) if not problems else None
         tree, differences, held = await self._tree(walk, place, tip, split)
         lane, reason = choose_lane(walk.reports, split, has_diff=bool(differences))
+        record = _record_file(policy, place, lane) if not differences and not walk.stopped else ""
+        if record:
+            try:
+                split = await with_record(walk.bench.git, place.target.url, tip, split, promotion, record)
+            except TerminalError as error:
+                problems = (*problems, Problem("recordFile", str(error), prepared=True))
+            tree, differences, held = await self._tree(walk, place, tip, split)
         preview = Preview(
             target=place.target,
             checkout=place.checkout,
@@ -102,7 +111,8 @@ class Previewer:
             lane=lane,
             lane_reason=reason,
             differences=differences,
-            touched=_touched(walk.reports, checkouts_of(place.target, place.checkout, pins)),
+            touched=_touched(walk.reports, checkouts_of(place.target, place.checkout, pins))
+            | ({record} if record else frozenset()),
             problems=(unguarded,) if unguarded is not None else problems,
             warnings=split.warnings,
             origins=dict(walk.tree.sentinels.origins),
@@ -111,6 +121,7 @@ class Previewer:
             pins=pins,
             held=held,
             source=place.source,
+            record_file=record,
         )
         return storable_preview(
             replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
@@ -320,6 +331,13 @@ def _place_of_failure(walk: _Walk, pins: tuple[Pin, ...]) -> Place:
         raise TransientError(f"the task of {stage} cannot be previewed now: {passing.message}")
     why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
     raise TerminalError(f"the task of {stage} has no place for its pull request: {why}")
+
+
+def _record_file(policy: ReviewPolicy, place: Place, lane: Lane) -> str:
+    """The file that makes an empty pull request one with a diff; empty where none is wanted."""
+    reviewed = policy.review != "None" and lane is not Lane.NO_OP
+    # A task's own pull request holds what the task pushes, and nothing else.
+    return policy.record_file if reviewed and not place.source else ""
 
 
 def _outputs(report: StepReport) -> Value:
