@@ -49,6 +49,7 @@ from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer, make_finders
+from bot.workflow.event_routing import EventRouting
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller
 from bot.workflow.intake import Intake
@@ -249,6 +250,7 @@ def _join_looks(
         ports.clock,
         settings.settle,
     )
+    routing = EventRouting(store, ports.clock, configuration, ports.messages)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     keep = (settings.keep_days, settings.keep_promotions, settings.keep_freight)
     return Looks(
@@ -274,6 +276,7 @@ def _join_looks(
             store, github, lambda: identity, lambda: configuration.pipeline, own[0] if own else None, received
         ),
         outbox=Outbox(store, github, ports.clock),
+        routing=routing,
         bystanders=Bystanders(gatherer, own),
         verifier=joined.verifier,
         retention=Retention(store, ports.clock, *keep),

@@ -21,13 +21,6 @@ def find_without_effect(pipeline: Pipeline) -> Iterator[ConfigProblem]:
             "another id each time it is made"
         )
         yield _warning(cluster.metadata, "spec.gitClient.signingKeySecret", message)
-    for document in pipeline.others:
-        if document.kind == "EventRouter":
-            message = (
-                "no events are sent by an EventRouter; a step send-message with `if: ${{ always() }}` tells a channel "
-                "of a promotion's end"
-            )
-            yield _warning(document.metadata, "spec", message)
     for stage in pipeline.stages.values():
         for step in stage.template.steps if stage.template is not None else ():
             yield from _of_step(stage.metadata, step, "spec.promotionTemplate.spec.steps")

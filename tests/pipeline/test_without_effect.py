@@ -45,6 +45,15 @@ spec: {types: [PromotionFailed], channels: [{kind: MessageChannel, name: slack}]
 """
 
 
+CHANNEL = """\
+---
+apiVersion: ee.kargo.akuity.io/v1alpha1
+kind: MessageChannel
+metadata: {name: slack, namespace: acme}
+spec: {slack: {channelID: C1}}
+"""
+
+
 @pytest.mark.parametrize(
     ("extra", "more", "wanted"),
     [
@@ -75,7 +84,20 @@ spec: {types: [PromotionFailed], channels: [{kind: MessageChannel, name: slack}]
             ["only https addresses are shown"],
             id="a link that is not shown",
         ),
-        pytest.param("", ROUTER, ["no events are sent by an EventRouter"], id="an event router"),
+        pytest.param("", ROUTER + CHANNEL, [], id="an event router"),
+        pytest.param("", ROUTER, ["there is no MessageChannel 'slack'"], id="a router without its channel"),
+        pytest.param(
+            "",
+            ROUTER.replace("PromotionFailed", "PromotionBroke") + CHANNEL,
+            ["PromotionBroke is no type of event"],
+            id="a router of what never happens",
+        ),
+        pytest.param(
+            "",
+            ROUTER.replace("spec: {", "spec: {when: 'event.', output: '${{ a( }}', ") + CHANNEL,
+            ["cannot be filled in", "cannot be read"],
+            id="a router whose texts cannot be read",
+        ),
     ],
 )
 def test_what_does_nothing_is_warned_of(extra: str, more: str, wanted: list[str]) -> None:
