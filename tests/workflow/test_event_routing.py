@@ -165,9 +165,7 @@ async def test_a_promotion_is_told_of_once_from_beginning_to_end(world: World) -
         ),
         pytest.param(
             "  types: [PromotionCreated]\n  encodingType: json\n"
-            '  output: \'{"blocks": ["${{ escape_json_string(event.name) }}"], "channel": "C9"}\'\n'.replace(
-                " + chr", ""
-            ),
+            '  output: \'{"blocks": ["${{ escape_json_string(event.name) }}"], "channel": "C9"}\'\n',
             [{"blocks": ["staging.01jx.1101101"], "channel": "C9"}],
             id="as a structure",
         ),
