@@ -37,6 +37,7 @@ from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
+from bot.pipeline.job_metric import find_refused_jobs
 from bot.ports import Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
@@ -103,10 +104,12 @@ def load(
     which ones custom steps may run.
     """
     loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
-    custom = find_unusable_customs(loaded.pipeline.custom_steps, (programs or AllowList()).why_refused)
+    why_refused = (programs or AllowList()).why_refused
+    custom = find_unusable_customs(loaded.pipeline.custom_steps, why_refused)
     unusable = {**custom, **find_unusable_kinds(missing or {})}
     problems = find_not_carried_out(loaded.pipeline, replicas=replicas, unusable=unusable)
-    return loaded.pipeline, sort_problems([*loaded.problems, *problems])
+    jobs = find_refused_jobs(loaded.pipeline, why_refused)
+    return loaded.pipeline, sort_problems([*loaded.problems, *problems, *jobs])
 
 
 @asynccontextmanager
@@ -201,7 +204,7 @@ def join(
     author = (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
     publisher = Publisher(ports.git, github, author, configuration.committer)
     evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
-    meter = Meter(ports.http, ports.clock)
+    meter = Meter(ports.http, ports.clock, ports.commands)
     verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
     follow_ups = OpenFollowUps(store, ports.git, github, ports.branch_rules, ports.clock)
     looker = StageLooker(gatherer, reporter, publisher, store, github, follow_ups)
