@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bot.domain.model import Metadata, Step
 from bot.domain.pipeline import Pipeline
@@ -10,6 +10,14 @@ from bot.domain.problems import ConfigProblem, Severity
 
 _VERIFYING = ("git-", "gh-", "gha-", "github-")
 """How the kinds begin that always verify the server's certificate."""
+
+_TRIES = "a push is tried again on a branch that moved, as often as is needed within bounds of our own"
+_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "git-clone": {"blobless": "nothing is cloned: files are read from the bot's mirror"},
+    "git-push": {"maxAttempts": _TRIES},
+    "github-push": {"maxAttempts": _TRIES},
+}
+"""Fields of steps that are passed over, each with the reason."""
 
 
 def find_without_effect(pipeline: Pipeline) -> Iterator[ConfigProblem]:
@@ -36,6 +44,9 @@ def _of_step(metadata: Metadata, step: Step, key: str) -> Iterator[ConfigProblem
             "its certificate authority on the bot's machine"
         )
         yield _warning(metadata, key, message)
+    for name, why in _FIELDS.get(step.uses, {}).items():
+        if step.config.get(name) not in (None, False, ""):
+            yield _warning(metadata, key, f"{step.uses}: {name} has no effect, {why}")
     author = step.config.get("author")
     if step.uses in ("git-clone", "git-commit") and isinstance(author, dict) and author.get("signingKey"):
         message = f"{step.uses}: author.signingKey has no effect, commits are not signed with a key"

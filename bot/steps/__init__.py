@@ -165,6 +165,11 @@ NOT_CARRIED_OUT = frozenset(name for name, step in _ALONE.items() if isinstance(
 """Kinds that a pipeline may name but that fail when they are reached: a configuration check can say so before."""
 
 
+_NO_ANSWERS = (
+    "nobody can answer it yet, so it would wait for ever; read the value from a file of the repository, which the "
+    "reviewer may edit on the pull request"
+)
+
 _NEEDS: Mapping[str, RenderTool] = {
     "helm-template": RenderTool.HELM,
     "helm-update-chart": RenderTool.HELM,
@@ -174,7 +179,7 @@ _NEEDS: Mapping[str, RenderTool] = {
 
 def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
     """The kinds that cannot be carried out at all, or not without these programs, each with what to do about it."""
-    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE)
+    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE) | {"get-user-input": _NO_ANSWERS}
     return never | {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
 
 

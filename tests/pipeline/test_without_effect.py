@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bot.app import load
 from bot.domain.problems import Severity
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
 
@@ -64,6 +65,9 @@ spec: {slack: {channelID: C1}}
             ["insecureSkipTLSVerify has no effect"],
             id="an unverified server",
         ),
+        pytest.param(
+            "blobless: true", "", ["blobless has no effect, nothing is cloned"], id="a partial clone"
+        ),
         pytest.param("insecureSkipTLSVerify: false", "", [], id="a verified server"),
         pytest.param(
             "author: {name: A, email: a@x.example, signingKey: k}",
@@ -117,3 +121,12 @@ def test_a_name_that_git_would_not_take_is_refused(name: str) -> None:
     loaded = load_pipeline({"p.yaml": text}, revision="r", step_schemas=STEP_SCHEMAS)
     (problem,) = loaded.problems
     assert (problem.key, problem.severity) == ("spec.gitClient.name", Severity.ERROR)
+
+
+def test_what_would_wait_for_ever_is_an_error_on_the_stage() -> None:
+    asking = "        - uses: get-user-input\n          config: {schema: {type: object}}\n---\n"
+    text = BASE.replace("            EXTRA\n---\n", "").rstrip() + "\n" + asking
+    _, problems = load({"p.yaml": text}, "r")
+    (problem,) = problems
+    assert (problem.stage, problem.severity) == ("dev", Severity.ERROR)
+    assert "nobody can answer it yet" in problem.message

@@ -162,21 +162,13 @@ async def test_bots_and_strangers_do_not_count(reviewed: Bench, hub: FakeGitHub)
     assert (await reviewed.fulfil(step, {})).status is StepStatus.SUCCEEDED
 
 
-async def test_behind_an_act_the_answer_comes_after_the_merge(reviewed: Bench, hub: FakeGitHub) -> None:
+async def test_behind_an_act_it_fails_before_anything_is_done(reviewed: Bench, hub: FakeGitHub) -> None:
     hub.review(ADA, ReviewState.APPROVED)
     act = StepReport(0, "act", "http", StepClass.ACT, Presence.CERTAIN, None)
     reviewed.reports.append(act)
-    step = WaitForApproval(port(hub))
-    gate = (await reviewed.preview(step, SRE)).record
-    assert isinstance(gate, GateRecord)
-    assert gate.reason == "asked after the merge"
-    reviewed.again()
-    waiting = await reviewed.fulfil(step, SRE)
-    assert (waiting.status, "/apply" in waiting.message) == (StepStatus.RUNNING, True)
-    context = replace(reviewed.context("wait-for-approval"), answer={"user": "ada", "action": "approve"})
-    assert (await step.fulfil(SRE, context)).output == {"responses": [{"user": "ada", "action": "approve"}]}
-    no = replace(context, answer={"user": "ada", "action": "reject"})
-    assert (await step.fulfil(SRE, no)).status is StepStatus.FAILED
+    result = await reviewed.preview(WaitForApproval(port(hub)), SRE)
+    assert result.status is StepStatus.FAILED
+    assert "put it before the first apply or effect" in result.message
 
 
 # -- tags and notes ----------------------------------------------------------------------------------------------
