@@ -126,7 +126,7 @@ class _Walk:
             return kept
         public = find_public(approved, self.task.preview.steps, self.runs)
         if public is not None and isinstance(approved.record, CommitRecord):
-            await stand_at(self.fulfiller.git, self.tree, approved.record.checkout, public)
+            await stand_at(self.bench.git, self.tree, approved.record.checkout, public)
             if approved.record.checkout in self.task.preview.checkouts:
                 self.released = public
             return replace(
@@ -373,7 +373,7 @@ class _Walk:
     async def _note_push(self, report: StepReport) -> None:
         """What was published counts from here on as what was committed; of the target's branch it is the release."""
         record = report.record
-        standing = await note_push(self.fulfiller.git, self.tree, self.reports)
+        standing = await note_push(self.bench.git, self.tree, self.reports)
         if not isinstance(record, PublishRecord):
             return
         if standing is None:
