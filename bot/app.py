@@ -13,7 +13,7 @@ from bot.adapters.charts import HelmRepositories
 from bot.adapters.clock import SystemClock
 from bot.adapters.commands import AllowedCommands, AllowList
 from bot.adapters.config import parse_source
-from bot.adapters.git import GitMirror, WatchedRepositories
+from bot.adapters.git import GitMirror, RepositoriesOfProjects
 from bot.adapters.github.app import GitHubApp
 from bot.adapters.http import HttpClient, SystemDns
 from bot.adapters.messages import MessageChannels
@@ -37,12 +37,14 @@ from bot.domain.events import AppIdentity
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity, sort_problems
 from bot.pipeline import STEP_SCHEMAS, find_not_carried_out, load_pipeline
+from bot.pipeline.job_metric import find_refused_jobs
 from bot.ports import Ports, TerminalError, TransientError
 from bot.ports.rendering import RenderTool
 from bot.settings import Settings
 from bot.steps import build_steps, find_unusable_kinds
 from bot.steps.custom import StepBook, find_unusable_customs
 from bot.workflow.arrival import Arrival
+from bot.workflow.benches import Bench
 from bot.workflow.by_hand import FreightByHand
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
@@ -51,6 +53,7 @@ from bot.workflow.discovery import Discoverer, make_finders
 from bot.workflow.drift import DriftWatch, Surveyor
 from bot.workflow.drift_commands import DriftCommands
 from bot.workflow.drift_issues import DriftIssues
+from bot.workflow.event_routing import EventRouting
 from bot.workflow.explaining import Explaining
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller
@@ -105,10 +108,12 @@ def load(
     which ones custom steps may run.
     """
     loaded = load_pipeline(files, revision=revision, step_schemas=STEP_SCHEMAS)
-    custom = find_unusable_customs(loaded.pipeline.custom_steps, (programs or AllowList()).why_refused)
+    why_refused = (programs or AllowList()).why_refused
+    custom = find_unusable_customs(loaded.pipeline.custom_steps, why_refused)
     unusable = {**custom, **find_unusable_kinds(missing or {})}
     problems = find_not_carried_out(loaded.pipeline, replicas=replicas, unusable=unusable)
-    return loaded.pipeline, sort_problems([*loaded.problems, *problems])
+    jobs = find_refused_jobs(loaded.pipeline, why_refused)
+    return loaded.pipeline, sort_problems([*loaded.problems, *problems, *jobs])
 
 
 @asynccontextmanager
@@ -136,18 +141,22 @@ async def open_lockstep(settings: Settings) -> AsyncIterator[Lockstep]:
         renderer = CommandRenderer(settings.data / "rendering", tools, logins.of_dependency)
         is_isolated = settings.isolation != "none"
         commands = AllowedCommands(settings.data / "commands", programs, isolated=is_isolated)
+        repositories = RepositoriesOfProjects(
+            git, settings.data / "watched", github.token_for, logins.of_git, logins.advise_git
+        )
         registries = await stack.enter_async_context(ProjectRegistries(logins.of_image))
         http = await stack.enter_async_context(HttpClient())
         ports = Ports(
             clock=clock,
             git=git,
+            project_git=repositories,
             terraform=terraform,
             github=github,
             branch_rules=github.branch_rules,
             argocd=await stack.enter_async_context(ArgoCDServers(argocd_servers(settings))),
             registry=registries,
             charts=await stack.enter_async_context(HelmRepositories(logins.of_chart)),
-            watched=WatchedRepositories(git, settings.data / "watched", github.token_for, logins.of_git),
+            watched=repositories,
             secrets=secrets,
             vault=vault,
             http=http,
@@ -184,23 +193,28 @@ def join(
 ) -> Looks:
     """Join the workflow's parts over the ports."""
     github = ports.github
-    runners = StepBook(
-        build_steps(ports), lambda: configuration.pipeline.custom_steps, ports.commands, ports.vault
-    )
+
+    def bench_of(project: str) -> Bench:
+        git = ports.project_git.of(project)
+        book = StepBook(
+            build_steps(ports, git), lambda: configuration.pipeline.custom_steps, ports.commands, ports.vault
+        )
+        return Bench(git, book)
+
     gatherer = Gatherer(store, ports.git, github, ports.clock, configuration)
     # Only where people can sign in there is a page that a link could lead to.
     page = settings.public_url if settings.client_id else ""
     reporter = Reporter(store, github, ports.vault, ports.clock, configuration, page)
     author = (AUTHOR_NAME, f"{settings.app_id}+{AUTHOR_NAME}@users.noreply.github.com")
-    publisher = Publisher(ports.git, github, author)
+    publisher = Publisher(ports.git, github, author, configuration.committer)
     evaluators = Evaluators(configuration, store, ports.secrets, settings.public_url)
-    meter = Meter(ports.http, ports.clock)
+    meter = Meter(ports.http, ports.clock, ports.commands)
     verifier = Verifier(store, meter, ports.secrets, ports.clock, configuration, evaluators)
     follow_ups = OpenFollowUps(store, ports.git, github, ports.branch_rules, ports.clock)
     looker = StageLooker(gatherer, reporter, publisher, store, github, follow_ups)
     worker = Worker(
-        previewer=Previewer(runners, ports.git, ports.vault, ports.clock),
-        fulfiller=Fulfiller(runners, ports.git, store, ports.vault, ports.clock),
+        previewer=Previewer(bench_of, ports.vault, ports.clock),
+        fulfiller=Fulfiller(bench_of, store, ports.vault, ports.clock),
         publisher=publisher,
         reporter=reporter,
         gatherer=gatherer,
@@ -237,7 +251,13 @@ def _join_looks(
     configuration = gatherer.configuration
     source = parse_source(settings.config)
     own = source if isinstance(source, tuple) else None
-    discoverer = Discoverer(make_finders(ports, joined.email), store, ports.clock, settings.settle)
+    discoverer = Discoverer(
+        make_finders(ports, lambda: {joined.email, configuration.committer("", joined.email)[1]}),
+        store,
+        ports.clock,
+        settings.settle,
+    )
+    routing = EventRouting(store, ports.clock, configuration, ports.messages)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     drift = _watch_drift(ports, store, joined)
     keep = (settings.keep_days, settings.keep_audit_days, settings.keep_promotions, settings.keep_freight)
@@ -265,6 +285,7 @@ def _join_looks(
             store, github, lambda: identity, lambda: configuration.pipeline, own[0] if own else None, received
         ),
         outbox=Outbox(store, github, ports.clock),
+        routing=routing,
         bystanders=Bystanders(gatherer, own),
         verifier=joined.verifier,
         retention=Retention(store, ports.clock, *keep),
@@ -275,9 +296,7 @@ def _join_looks(
 def _watch_drift(ports: Ports, store: DatabaseStore, joined: _Joined) -> DriftWatch:
     """What looks for drift and shows it."""
     worker, reporter, clock = joined.worker, joined.reporter, ports.clock
-    surveyor = Surveyor(
-        worker.previewer, worker.evaluator, ports.git, ports.terraform, ports.vault, store, clock
-    )
+    surveyor = Surveyor(worker.previewer, worker.evaluator, ports.terraform, ports.vault, store, clock)
     issues = DriftIssues(ports.issues, ports.github, store, ports.vault, clock, reporter, joined.looker)
     return DriftWatch(surveyor, issues, reporter, store, clock, worker.configuration)
 

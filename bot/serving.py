@@ -61,6 +61,7 @@ async def run_lockstep(settings: Settings) -> AsyncIterator[Starlette]:
         tasks += [
             asyncio.create_task(looks.dispatch_for_ever(running)),
             asyncio.create_task(looks.send_for_ever(running)),
+            asyncio.create_task(looks.tell_for_ever(running)),
             asyncio.create_task(looks.sweep_for_ever(settings.sweep, running)),
         ]
         webhooks = Webhooks(

@@ -120,8 +120,10 @@ async def exchange_google(wire: Wire, clock: Clock, values: Mapping[str, str]) -
     return Exchanged("oauth2accesstoken", root.text("access_token"), until)
 
 
-async def exchange_github(wire: Wire, clock: Clock, values: Mapping[str, str], host: str) -> Exchanged:
-    """A token of an installation of another GitHub App, narrowed to reading contents; it lives an hour."""
+async def exchange_github(
+    wire: Wire, clock: Clock, values: Mapping[str, str], host: str, *, write: bool = False
+) -> Exchanged:
+    """A token of an installation of another GitHub App, for reading or writing contents alone; it lives an hour."""
     installation = values.get("githubAppInstallationID", "").strip()
     if _NUMBER.fullmatch(installation) is None:
         raise TerminalError("githubAppInstallationID must be the number of an installation")
@@ -140,7 +142,7 @@ async def exchange_github(wire: Wire, clock: Clock, values: Mapping[str, str], h
         cap=_CAP,
         insecure=False,
         headers={"authorization": f"Bearer {token}", "accept": "application/vnd.github+json"},
-        content=json.dumps({"permissions": {"contents": "read"}}).encode(),
+        content=json.dumps({"permissions": {"contents": "write" if write else "read"}}).encode(),
     )
     root = _read(answer, "GitHub")
     return Exchanged("x-access-token", root.text("token"), root.time("expires_at"))

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from bot.adapters.exchanges import Exchanged, exchange_amazon, exchange_github, exchange_google
 from bot.adapters.oci.wire import Wire
-from bot.adapters.secrets import SecretStore
+from bot.adapters.secrets import CREDENTIAL_LABEL, SecretStore
 from bot.ports import Clock, TerminalError
 
 Login = tuple[str, str]
@@ -75,12 +75,31 @@ class Logins:
             found = self.secrets.find_login(project, "image", bare, keys=keys)
         return await self._of(found)
 
-    async def of_git(self, project: str, url: str) -> Login | None:
-        """The login for a git repository."""
+    async def of_git(self, project: str, url: str, *, write: bool = False) -> Login | None:
+        """The login for a git repository, to push to it if `write`."""
         found = self.secrets.find_login(project, "git", url, keys=(*_PASSWORD, *_GITHUB_APP))
-        return await self._of(found, urlsplit(url).netloc)
+        return await self._of(found, urlsplit(url).netloc, write=write)
 
-    async def _of(self, found: tuple[str, Mapping[str, str]] | None, host: str = "") -> Login | None:
+    def advise_git(self, project: str, url: str) -> str:
+        """What to do where a server refuses a git repository to a project: it names the Secret that is asked for."""
+        keys = (*_PASSWORD, *_GITHUB_APP)
+        used = self.secrets.find_login(project, "git", url, keys=keys)
+        if used is not None:
+            return f"the Secret {used[0]} was shown; see that it is right and may read and write there"
+        empty = self.secrets.find_login(project, "git", url, keys=("repoURL",))
+        if empty is not None:
+            return (
+                f"the App is not installed there, and the Secret {empty[0]} for it holds neither `username` and "
+                "`password` nor the keys of a GitHub App; provide them"
+            )
+        return (
+            f"install the App there, or give the project {project} a Secret with the label {CREDENTIAL_LABEL}: git, "
+            f"`repoURL: {url}`, `username` and `password`"
+        )
+
+    async def _of(
+        self, found: tuple[str, Mapping[str, str]] | None, host: str = "", *, write: bool = False
+    ) -> Login | None:
         if found is None:
             return None
         name, values = found
@@ -91,7 +110,9 @@ class Logins:
         if "gcpServiceAccountKey" in values:
             return await self._exchanged(name, values, lambda: exchange_google(self.wire, self.clock, values))
         return await self._exchanged(
-            f"{name} {host}", values, lambda: exchange_github(self.wire, self.clock, values, host)
+            f"{name} {host} {'write' if write else 'read'}",
+            values,
+            lambda: exchange_github(self.wire, self.clock, values, host, write=write),
         )
 
     async def _exchanged(

@@ -16,6 +16,7 @@ from email.message import EmailMessage
 
 import httpx
 
+from bot.adapters.git.environment import is_loopback
 from bot.domain.model import Document
 from bot.domain.pipeline import Pipeline
 from bot.domain.values import Json
@@ -158,6 +159,10 @@ def _read_mail(given: Mapping[str, Json], secret: Mapping[str, str], what: str) 
             raise TerminalError(f"{what} lacks spec.smtp.{name}")
     if not port.isdigit():
         raise TerminalError(f"{what}: spec.smtp.port is {port!r}, which is no port")
+    if security == MailSecurity.NONE and secret.get("username") and not is_loopback(text("host")):
+        raise TerminalError(
+            f"{what} would send its password without encryption; set spec.smtp.security to starttls or tls"
+        )
     to = given.get("to")
     recipients = [to] if isinstance(to, str) else to if isinstance(to, list) else []
     return MailChannel(
@@ -180,8 +185,18 @@ def _send(channel: MailChannel, mail: Mail) -> Delivered:
     server = f"{channel.host}:{channel.port}"
     try:
         client = _connect(channel)
-    except smtplib.SMTPAuthenticationError:
+    except smtplib.SMTPAuthenticationError as error:
+        if 400 <= error.smtp_code < 500:
+            return NotSent(f"{server} cannot tell now whether user and password are right", 60.0)
         return NotTaken(f"{server} does not accept the user and password of the channel's Secret")
+    except smtplib.SMTPNotSupportedError as error:
+        # Asking again would not change what the server can do; and nothing is sent less safely than was asked for.
+        return NotTaken(f"{server} does not offer what spec.smtp.security and the Secret ask for: {error}")
+    except ssl.SSLCertVerificationError as error:
+        return NotTaken(
+            f"{server} shows a certificate that cannot be verified ({error.verify_message}); write its name as "
+            "spec.smtp.host, or install its certificate authority on the bot's machine"
+        )
     except (OSError, smtplib.SMTPException) as error:
         return NotSent(f"{server} cannot be reached: {str(error) or type(error).__name__}")
     try:

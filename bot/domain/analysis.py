@@ -78,7 +78,17 @@ class PrometheusQuery:
     insecure: bool = False
 
 
-Query = WebQuery | PrometheusQuery
+@dataclass(frozen=True, slots=True)
+class JobQuery:
+    """One run of a program, `timeout` in seconds; texts may hold placeholders of secret arguments."""
+
+    program: str
+    arguments: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    timeout: float = 60.0
+
+
+Query = WebQuery | PrometheusQuery | JobQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,7 +314,9 @@ class ProjectConfig:
     stage_links: tuple[DeepLink, ...] = ()
     cluster: bool = False
     git_author: tuple[str, str] = ("", "")
-    """Name and e-mail of the committer, from ClusterConfig's `gitClient`."""
+    """Name and e-mail of who commits, from ClusterConfig's `gitClient`; each is empty where it says nothing."""
+    signing_key: str = ""
+    """The Secret with the key that `gitClient` would sign with."""
 
 
 @dataclass(frozen=True, slots=True)

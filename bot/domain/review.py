@@ -219,7 +219,8 @@ class StepReport:
     """One step of the preview. `status` is None if its outcome is not known before the merge.
 
     `changes` are of paths in the work tree; `wrote` are the paths that it addresses, changed or not;
-    `tainted` tells that an unknown value is in its content or request.
+    `tainted` tells that an unknown value is in its content or request, `condition` what an `if` that is not known yet
+    waits for.
     """
 
     index: int
@@ -237,6 +238,12 @@ class StepReport:
     tainted: bool = False
     continue_on_error: bool = False
     record: Record | None = None
+    condition: str = ""
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it ends the promotion if its condition, which is not known yet, turns out to hold."""
+        return self.kind == "fail" and self.presence is Presence.CONDITIONAL
 
 
 # -- the preview as a whole ----------------------------------------------------------------------------------
@@ -325,6 +332,13 @@ class Preview:
     """The head branch that the task itself names for its pull request, empty where Lockstep does."""
     write_back: str = ""
     """The rules of the target's branch that refuse the App's push of what is deferred, empty if none is known to."""
+    record_file: str = ""
+    """The file that is in the diff only so that there is one (`recordFile`), empty for none."""
+
+    @property
+    def changes_anything(self) -> bool:
+        """Whether the merge brings more than the policy's record file."""
+        return bool(self.differences.keys() - {self.record_file})
 
     @property
     def checkouts(self) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ from bot.domain.review import (
 )
 from bot.domain.values import Text, Unknown
 
+_AFTER_APPLY = "known after apply: "
+_ASKING = (StepClass.READ, StepClass.WAIT, StepClass.ACT)
+"""What asks or tells the world something; the message of a commit is written in any order."""
+
 _READS = (StepClass.READ, StepClass.WAIT)
 _ADDRESSED = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 
@@ -317,7 +321,7 @@ def choose_lane(steps: Sequence[StepReport], split: Split, *, has_diff: bool) ->
     if waiting and not behind:
         return Lane.INFRA_ONLY, "Terraform is applied after the merge; no file changes behind it."
     if waiting:
-        names = sorted(_unknown_names(steps))
+        names = [origin.removeprefix(_AFTER_APPLY) for origin in find_missing(steps)]
         why = (
             f"these values exist only after the apply: {', '.join(names)}"
             if names
@@ -344,12 +348,18 @@ def _is_effect(step: StepReport) -> bool:
     return step.step_class is StepClass.ACT and not (isinstance(record, EffectRecord) and record.quiet)
 
 
-def _unknown_names(steps: Sequence[StepReport]) -> set[str]:
-    names: set[str] = set()
+def find_missing(steps: Sequence[StepReport]) -> list[str]:
+    """The origins of the values for which the rest waits, sorted.
+
+    These are all that an edit writes, and what an apply gives to a condition, a read, a wait or an act.
+    """
+    origins: set[str] = set()
     for step in steps:
         if step.step_class is StepClass.EDIT and step.tainted:
-            names |= set(_origins(step.config))
-    return {name.removeprefix("known after apply: ") for name in names}
+            origins |= set(_origins(step.config))
+        asked = _origins(step.config) if step.step_class in _ASKING else []
+        origins |= {origin for origin in (step.condition, *asked) if origin.startswith(_AFTER_APPLY)}
+    return sorted(origins)
 
 
 def _origins(value: object) -> list[str]:

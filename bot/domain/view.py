@@ -27,6 +27,15 @@ class StageLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link of the pipeline's author; `url` begins with https:// and holds no blank, quote or angle bracket."""
+
+    title: str
+    url: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How far the walk after the merge is: the journal by alias, the closing words and links."""
 
@@ -61,5 +70,9 @@ class PromotionView:
     people_commits: tuple[str, ...] = ()
     drift: str = ""
     """When the Stage was last looked at for drift, and what came of that; empty if it never was."""
+    show_others: bool = False
+    """Whether what goes to other repositories is shown line by line (`showOtherRepositories`)."""
+    links: tuple[Link, ...] = ()
+    """The author's links for the Freight, then for the Stage."""
     marker: str = ""
     """The signed machine block, an HTML comment, already rendered."""

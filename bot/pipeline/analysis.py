@@ -23,12 +23,13 @@ from bot.expressions.conditions import check_condition
 from bot.expressions.errors import ExpressionError
 from bot.expressions.gotime import parse_span
 from bot.pipeline.access import bool_at, int_at, mapping_at, mappings_at, text_at
+from bot.pipeline.job_metric import read_job
 from bot.pipeline.reader import Path
 from bot.pipeline.schema import Finding, nearest, shown
 
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _SECOND = 1e9
-_PROVIDERS = ("web", "prometheus")
+_PROVIDERS = ("web", "prometheus", "job")
 
 Spec: TypeAlias = "dict[str, Json]"
 """The `spec` of an AnalysisTemplate, as it was written."""
@@ -288,11 +289,11 @@ def _read_query(provider: Mapping[str, Json], reading: _Reading) -> Query:
         reading.complain(f"give one provider, not {len(names)}", "provider")
     for name in names:
         if name not in _PROVIDERS:
-            needs = (
-                "a runner of Jobs, and none is configured" if name == "job" else "a client that is not there"
-            )
-            message = f"the provider {shown(name)} needs {needs}; web and prometheus are carried out"
+            done = ", ".join(_PROVIDERS)
+            message = f"the provider {shown(name)} needs a client that is not there; {done} are carried out"
             reading.complain(message, "provider", name)
+    if "job" in provider:
+        return read_job(provider["job"], reading)
     if "prometheus" in provider:
         return _read_prometheus(provider["prometheus"], reading)
     return _read_web(provider.get("web"), reading)

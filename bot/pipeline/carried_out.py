@@ -12,6 +12,8 @@ from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
 from bot.domain.review import AWAITS_MERGE, StepClass
 from bot.domain.review_policy import ReviewPolicy
+from bot.pipeline.router_checks import find_router_problems
+from bot.pipeline.without_effect import find_without_effect
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EFFECTS = frozenset(
@@ -48,6 +50,8 @@ def find_not_carried_out(
                     source.path, source.line, finding.key, finding.message, stage=name, project=project
                 )
             )
+    found += find_without_effect(pipeline)
+    found += find_router_problems(pipeline)
     return sort_problems(found)
 
 

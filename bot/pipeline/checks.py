@@ -23,7 +23,7 @@ from bot.domain.tasks import CLUSTER_TASK, missing_inputs
 from bot.domain.windows import check_window, stage_windows
 from bot.pipeline.analysis import Spec
 from bot.pipeline.analysis_checks import check_metrics, check_template, check_verification
-from bot.pipeline.expression_checks import Known, check_templates
+from bot.pipeline.link_checks import check_links
 from bot.pipeline.policy_checks import check_review_policy
 from bot.pipeline.reader import Path
 from bot.pipeline.receiver_checks import check_receivers
@@ -96,7 +96,9 @@ class _Checker:
             self.report(("ProjectConfig", project, project), self.check_policies(project, config))
         self.check_windows()
         if self.pipeline.cluster_config is not None:
-            self.report(("ClusterConfig", "", "cluster"), check_receivers(self.pipeline.cluster_config))
+            cluster = self.pipeline.cluster_config
+            self.report(("ClusterConfig", "", "cluster"), check_receivers(cluster))
+            self.report(("ClusterConfig", "", "cluster"), check_links(cluster))
         for (project, name), secret in self.pipeline.secrets.items():
             self.report(("Secret", project, name), check_secret(secret))
         for policy in self.pipeline.review_policies:
@@ -300,11 +302,7 @@ class _Checker:
                 )
                 yield Finding(("spec", "promotionPolicies", index), message, Severity.WARNING)
         yield from check_receivers(config)
-        for key, links in (("freightLinks", config.freight_links), ("stageLinks", config.stage_links)):
-            for index, link in enumerate(links):
-                for part, text in (("url", link.url), ("if", link.condition)):
-                    for finding in check_templates(text, ("spec", key, index, part), Known()):
-                        yield Finding(finding.path, finding.message, Severity.WARNING)
+        yield from check_links(config)
 
     def check_windows(self) -> None:
         """A window that cannot be understood might be closed, so the Stages that it is meant for wait."""

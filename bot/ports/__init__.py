@@ -18,6 +18,7 @@ from bot.ports.git import (
     Git,
     Merged,
     Moved,
+    ProjectGit,
     Pushed,
     PushOutcome,
     Refused,
@@ -69,6 +70,8 @@ class Ports:
 
     clock: Clock
     git: Git
+    """With the App's own token alone; for what a project's task does there is `project_git`."""
+    project_git: ProjectGit
     terraform: Terraform
     github: GitHub
     branch_rules: BranchRules
@@ -123,6 +126,7 @@ __all__ = [
     "Moved",
     "Ports",
     "Post",
+    "ProjectGit",
     "PromotionLine",
     "PushOutcome",
     "Pushed",

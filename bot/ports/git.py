@@ -144,6 +144,18 @@ class Git(Protocol):
         """Create or move a tag."""
 
 
+class ProjectGit(Protocol):
+    """The repositories that the tasks of projects work in, each with the credentials of its project."""
+
+    def of(self, project: str) -> Git:
+        """The repositories as one walk of a task of this project sees them; ask anew for the next walk.
+
+        A repository is in the App's mirror where the App is installed, else in one of the project's own, which is
+        fetched and pushed to with its Secrets and the shared ones, or without a login. Which of the two does not change
+        within a walk, since what is written and not pushed yet is in one of them alone.
+        """
+
+
 class WatchedGit(Protocol):
     """The repositories that Warehouses watch, each with the credentials of who watches it."""
 

@@ -126,7 +126,8 @@ class PromotionLine:
 class Post:
     """Something that GitHub shall show: `key` names the place, the newest wish for a place wins.
 
-    `kind` is check, comment, pull, reaction, labels or deployment; `payload` what the outbox needs to post it.
+    `kind` is check, comment, pull, reaction, labels or deployment, or message for a channel of people; `payload` what
+    the outbox needs to post it.
     Posts of one `lane` (an installation) go out one after the other, lower `rank` first: checks before comments.
     """
 

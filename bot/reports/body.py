@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import ApplyKind, ApplyRecord, Lane, Preview, Problem
+from bot.domain.splitting import find_missing
 from bot.domain.values import show
 from bot.domain.view import PromotionView
 from bot.reports.committed import file_sections
@@ -36,6 +37,7 @@ _TITLE = 120
 _OWN_TITLE = 250
 """Bytes of a title that the task itself gives; GitHub takes 256 characters."""
 _MOST_ROWS = 50
+_MOST_LINKS = 20
 _LEAST = 2_000
 """Bytes that the text keeps however large the machine block is."""
 
@@ -142,7 +144,8 @@ def _lane(preview: Preview) -> str:
         case Lane.INFRA_ONLY:
             return "The merge makes Terraform apply; nothing is committed behind it."
         case Lane.COORDINATED:
-            late = sorted({code(f"<{origin}>") for origin in preview.origins.values()})
+            missing = {*preview.origins.values(), *find_missing(preview.steps)}
+            late = sorted(code(f"<{origin}>") for origin in missing)
             why = f", since it needs {', '.join(late[:10])}" if late else ", in the order of the task"
             return f"The merge makes Terraform apply; the rest is committed after that{why}."
 
@@ -306,4 +309,5 @@ def _foot(view: PromotionView) -> str:
         parts.append(f"made {moment(view.preview.made_at)}")
     if view.page:
         parts.append(f"[details]({view.page})")
-    return " · ".join(parts)
+    links = [f"[{plain(link.title, 80)}](<{link.url}>)" for link in view.links[:_MOST_LINKS]]
+    return "\n\n".join(" · ".join(line) for line in (links, parts) if line)

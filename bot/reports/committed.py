@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bot.domain.review import Preview
+from bot.domain.review import Patch, Preview
+from bot.domain.urls import normalize_git_url
 from bot.domain.view import PromotionView
 from bot.reports.fitting import Section, head_of
 from bot.reports.markdown import bullets, clean, code, fence, names
@@ -11,11 +12,13 @@ from bot.reports.wording import plural
 
 _MOST_TARGETS = 50
 _MOST_PATHS = 100
+_MOST_PATCHES = 3
+"""How many other branches are shown line by line."""
 
 
 def file_sections(view: PromotionView, preview: Preview) -> list[Section]:
     """In this order: what the diff holds, what is committed after the merge, what is pushed elsewhere."""
-    found = [_prepared(view, preview), _deferred(view, preview), _others(preview)]
+    found = [_prepared(view, preview), _deferred(view, preview), _others(preview, others=view.show_others)]
     shown = [section for section in found if section.at(0)]
     return [Section(("### Files",)), *shown] if shown else []
 
@@ -57,13 +60,42 @@ def _deferred(view: PromotionView, preview: Preview) -> Section:
     )
 
 
-def _others(preview: Preview) -> Section:
-    """What is pushed elsewhere, names and counts: another repository may be less readable than this one."""
+def is_shown(patch: Patch, preview: Preview, *, others: bool) -> bool:
+    """Whether what is pushed elsewhere is shown line by line.
+
+    Another repository may be less readable than that of the pull request, so the policy must say that its lines may be
+    shown (`others`).
+    """
+    same = normalize_git_url(patch.target.url) == normalize_git_url(preview.target.url)
+    return same or others
+
+
+def _others(preview: Preview, *, others: bool) -> Section:
+    """What is pushed elsewhere: of another repository names and counts."""
+    patches = preview.split.others
     lines = [
         f"pushed to {code(patch.target.url)} {code(patch.target.branch)}: {plural(len(patch.changes), 'file')} "
         f"({counted(patch.changes)})"
-        for patch in preview.split.others
+        for patch in patches
     ]
-    if preview.split.scratch:
-        lines.append(f"written on the way, published nowhere: {names(list(preview.split.scratch), 10)}")
-    return Section((f"Elsewhere:\n\n{bullets(lines, _MOST_TARGETS)}" if lines else "",))
+    named = [
+        f"{line}: {names([change.path for change in patch.changes], 20)}" if patch.changes else line
+        for line, patch in zip(lines, patches, strict=True)
+    ]
+    scratch = (
+        [f"written on the way, published nowhere: {names(list(preview.split.scratch), 10)}"]
+        if preview.split.scratch
+        else []
+    )
+    if not lines and not scratch:
+        return Section(("",))
+    whole, short = ("Elsewhere:\n\n" + bullets([*found, *scratch], _MOST_TARGETS) for found in (named, lines))
+    shown = [patch for patch in patches if patch.changes and is_shown(patch, preview, others=others)]
+    fenced = "".join(f"\n\n{_patch_of(patch, preview)}" for patch in shown[:_MOST_PATCHES])
+    return Section((whole + fenced, whole, short))
+
+
+def _patch_of(patch: Patch, preview: Preview) -> str:
+    where = f"{code(patch.target.url)} {code(patch.target.branch)}"
+    text = clean(patch_text(patch.changes, preview.origins))
+    return f"For {where}:\n\n{fence(head_of(text, 8_000), 'diff')}"

@@ -83,6 +83,8 @@ def _what(step: StepReport, preview: Preview, view: PromotionView) -> str:
         return f"write {names(files, 5)}" if files else ""
     if step.kind == "tf-output":
         return "read the outputs that the apply leaves"
+    if step.may_stop:
+        return f"may stop here: {plain(step.message, 200)}"
     if step.step_class in _SILENT or step.status is StepStatus.SKIPPED:
         return ""
     return plain(step.message, 200) or f"run {code(step.kind)}"

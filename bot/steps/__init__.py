@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.domain.review import StepClass, StepKind
-from bot.ports import Ports
+from bot.ports import Git, Ports
 from bot.ports.rendering import RenderTool
 from bot.steps.argocd_update import ArgoCDUpdate
 from bot.steps.argocd_wait import ArgoCDWait
@@ -165,6 +165,11 @@ NOT_CARRIED_OUT = frozenset(name for name, step in _ALONE.items() if isinstance(
 """Kinds that a pipeline may name but that fail when they are reached: a configuration check can say so before."""
 
 
+_NO_ANSWERS = (
+    "nobody can answer it yet, so it would wait for ever; read the value from a file of the repository, which the "
+    "reviewer may edit on the pull request"
+)
+
 _NEEDS: Mapping[str, RenderTool] = {
     "helm-template": RenderTool.HELM,
     "helm-update-chart": RenderTool.HELM,
@@ -174,16 +179,16 @@ _NEEDS: Mapping[str, RenderTool] = {
 
 def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
     """The kinds that cannot be carried out at all, or not without these programs, each with what to do about it."""
-    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE)
+    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE) | {"get-user-input": _NO_ANSWERS}
     return never | {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
 
 
-def build_steps(ports: Ports) -> Mapping[str, Step]:
-    """Every step kind by name, each with only the ports that it declares."""
-    follow_ups = FollowUps(ports.git, ports.github, ports.branch_rules, ports.store)
+def build_steps(ports: Ports, git: Git) -> Mapping[str, Step]:
+    """Every step kind by name, each with only the ports that it declares; `git` is that of the task's project."""
+    follow_ups = FollowUps(git, ports.github, ports.branch_rules, ports.store)
     return {
         **_ALONE,
-        "argocd-update": ArgoCDUpdate(ports.argocd, ports.git),
+        "argocd-update": ArgoCDUpdate(ports.argocd, git),
         "argocd-wait": ArgoCDWait(ports.argocd),
         "dns-wait": DnsWait(ports.dns),
         "gh-create-issue": GhCreateIssue(ports.github, ports.issues, ports.store),
@@ -195,15 +200,15 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "gha-dispatch-workflow": GhaDispatchWorkflow(ports.github, ports.workflows),
         "gha-wait-for-workflow": GhaWaitForWorkflow(ports.github, ports.workflows),
         "gh-issue-add-comment": GhIssueAddComment(ports.github),
-        "git-clone": GitClone(ports.git),
-        "git-commit": GitCommit(ports.git),
+        "git-clone": GitClone(git),
+        "git-commit": GitCommit(git),
         "git-merge-pr": GitMergePr(ports.github),
-        "git-open-pr": GitOpenPr(ports.git, ports.github),
-        "git-push": GitPush(ports.git, follow_ups=follow_ups),
-        "git-tag": GitTag(ports.git),
+        "git-open-pr": GitOpenPr(git, ports.github),
+        "git-push": GitPush(git, follow_ups=follow_ups),
+        "git-tag": GitTag(git),
         "git-wait-for-pr": GitWaitForPr(ports.github),
         "github-push": GitPush(
-            ports.git, "github-push", SigningPusher(ports.git, ports.github, ports.signed_push), follow_ups
+            git, "github-push", SigningPusher(git, ports.github, ports.signed_push), follow_ups
         ),
         "helm-template": HelmTemplate(ports.renderer),
         "helm-update-chart": HelmUpdateChart(ports.renderer, ports.vault),
@@ -216,8 +221,8 @@ def build_steps(ports: Ports) -> Mapping[str, Step]:
         "send-message": SendMessage(ports.messages, ports.store),
         "set-freight-alias": SetFreightAlias(ports.store),
         "set-metadata": SetMetadata(ports.store),
-        "tf-apply": TfApply(ports.git, ports.terraform, ports.vault, ports.store),
-        "tf-output": TfOutput(ports.git, ports.terraform, ports.vault, ports.store),
-        "tf-plan": TfPlan(ports.git, ports.terraform, ports.vault, ports.store),
+        "tf-apply": TfApply(git, ports.terraform, ports.vault, ports.store),
+        "tf-output": TfOutput(git, ports.terraform, ports.vault, ports.store),
+        "tf-plan": TfPlan(git, ports.terraform, ports.vault, ports.store),
         "wait-for-approval": WaitForApproval(ports.github),
     }

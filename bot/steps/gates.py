@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepReport
+from bot.domain.review import GateRecord
 from bot.domain.values import Value
 from bot.steps.contract import StepResult
 
@@ -26,8 +26,3 @@ def show_look(subject: str, answer: StepResult, later: Mapping[str, Value] | Non
         return StepResult(None, dict(later or {}), message=answer.message, record=gate)
     is_open = answer.status is StepStatus.SUCCEEDED
     return replace(answer, record=GateRecord(subject, is_open, answer.message))
-
-
-def was_left_for_later(report: StepReport | None) -> bool:
-    """Whether an approved preview left the question for after the merge."""
-    return report is not None and isinstance(report.record, GateRecord) and report.record.reason == _LATER

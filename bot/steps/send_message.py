@@ -9,13 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Protocol, assert_never
-from xml.etree import ElementTree
 
 from bot.domain.promotion import StepStatus
 from bot.domain.review import EffectRecord, StepClass, StepKind
 from bot.domain.values import Json, Value, is_tainted
-from bot.editors.errors import EditError
-from bot.editors.json import parse_json
 from bot.ports import Event, TerminalError
 from bot.ports.messages import (
     Channel,
@@ -34,7 +31,7 @@ from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.marks import message_text
 from bot.steps.options import Options, known_text
-from bot.steps.parsing import parse_yaml
+from bot.steps.structured import read_structure
 
 KIND = StepKind("send-message", StepClass.NOTE)
 
@@ -230,39 +227,4 @@ def _option(options: Options, name: str) -> str:
 def _body(wanted: Config) -> dict[str, Json]:
     """The message as a structure; raises TerminalError if it is none."""
     text = message_text(wanted.message, "send-message: message")
-    try:
-        match wanted.encoding:
-            case "json":
-                document = parse_json(text)
-            case "yaml":
-                document = parse_yaml(text)
-            case _:
-                document = _parse_xml(text)
-    except (EditError, ElementTree.ParseError) as error:
-        raise TerminalError(f"send-message: the message is no valid {wanted.encoding}: {error}") from error
-    if not isinstance(document, dict):
-        raise TerminalError(f"send-message: the message must be a mapping in {wanted.encoding}")
-    return document
-
-
-def _parse_xml(text: str) -> Json:
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise TerminalError("send-message: the message declares a document type, which is not read")
-    return _of_element(ElementTree.fromstring(text))
-
-
-def _of_element(element: ElementTree.Element) -> Json:
-    """Children and attributes by name, several of a name as a list; a leaf is its text."""
-    held: dict[str, Json] = dict(element.attrib)
-    for child in element:
-        value, known = _of_element(child), held.get(child.tag)
-        if child.tag not in held:
-            held[child.tag] = value
-        elif isinstance(known, list):
-            known.append(value)
-        else:
-            held[child.tag] = [known, value]
-    text = (element.text or "").strip()
-    if not held:
-        return text
-    return {**held, "#text": text} if text else held
+    return read_structure(text, wanted.encoding, "send-message")

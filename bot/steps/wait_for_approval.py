@@ -18,10 +18,14 @@ from bot.ports import GitHub
 from bot.steps.anticipation import is_behind_cut
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
-from bot.steps.gates import ask_later, was_left_for_later
 from bot.steps.options import Options
 
 KIND = StepKind("wait-for-approval", StepClass.WAIT)
+
+_TOO_LATE = (
+    "wait-for-approval stands behind an effect, where there is no pull request left to approve; put it before the "
+    "first apply or effect, or split the Stage in two"
+)
 
 _TEAM_CLAIMS = ("groups", "group", "team", "teams")
 _WRITE = Permission.WRITE.rank
@@ -85,12 +89,12 @@ class WaitForApproval:
         return KIND
 
     async def preview(self, config: Given, context: StepContext) -> StepResult:
-        """The gate as the reviews of the head stand; behind the cut it is asked after the merge."""
+        """The gate as the reviews of the head stand; behind the cut it fails, since nobody could answer there."""
         wanted = parse(config)
         subject = f"approval by {_names(wanted)}"
         later: dict[str, Value] = {"responses": Unknown(f"known after step: {context.alias}.responses")}
         if is_behind_cut(context):
-            return ask_later(subject, later)
+            return failed(context.alias, _TOO_LATE)
         poll = await self._poll(wanted, context)
         reason = poll.objection or poll.missing
         record = GateRecord(subject, open=not reason, reason=reason)
@@ -99,23 +103,12 @@ class WaitForApproval:
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Succeeded with the responses once enough people agree."""
         wanted = parse(config)
-        if context.answer is not None:
-            action = context.answer.get("action")
-            if action == "reject":
-                return failed(context.alias, f"wait-for-approval: {context.answer.get('user')} rejected it")
-            return StepResult(output={"responses": [dict(context.answer)]})
-        if not was_left_for_later(context.approved):
-            poll = await self._poll(wanted, context)
-            if poll.objection:
-                return failed(context.alias, f"wait-for-approval: {poll.objection}")
-            if not poll.missing:
-                return StepResult(output={"responses": poll.responses})
-            return StepResult(StepStatus.RUNNING, message=poll.missing, retry_after=wanted.poll_interval)
-        return StepResult(
-            StepStatus.RUNNING,
-            message=f"waits for approval by {_names(wanted)}: comment /apply on the pull request",
-            retry_after=wanted.poll_interval,
-        )
+        poll = await self._poll(wanted, context)
+        if poll.objection:
+            return failed(context.alias, f"wait-for-approval: {poll.objection}")
+        if not poll.missing:
+            return StepResult(output={"responses": poll.responses})
+        return StepResult(StepStatus.RUNNING, message=poll.missing, retry_after=wanted.poll_interval)
 
     async def _poll(self, wanted: Config, context: StepContext) -> Poll:
         promotion = context.promotion

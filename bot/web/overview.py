@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
@@ -12,10 +12,14 @@ from bot.domain.discovery import Discovery, Find
 from bot.domain.drift import DriftRecord, Finding
 from bot.domain.drift import describe as describe_drift
 from bot.domain.freight import Freight, FreightName
-from bot.domain.model import ProjectConfig, Stage
+from bot.domain.model import DeepLink, ProjectConfig, Stage
 from bot.domain.planning import Snapshot, StartPromotion, Wait, plan
 from bot.domain.promotion import State
+from bot.domain.resources import freight_resource, stage_resource
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.values import Json
+from bot.domain.view import Link
+from bot.expressions.links import resolve_links
 from bot.ports import Event, PromotionLine, StageRecord
 from bot.reports.wording import versions_of
 from bot.workflow.candidates import choose_candidate, progress_of
@@ -47,6 +51,8 @@ class ProjectFacts:
     problem_of: Callable[[str], str]
     discoveries: Mapping[str, tuple[Discovery, datetime]] = field(default_factory=dict)
     """The last look at each Warehouse, and when that was."""
+    freight_links: tuple[DeepLink, ...] = ()
+    stage_links: tuple[DeepLink, ...] = ()
     runs: Mapping[str, AnalysisRun] = field(default_factory=dict)
     """By Stage the verification of what it has now."""
     drifts: Mapping[str, DriftRecord] = field(default_factory=dict)
@@ -84,6 +90,7 @@ class StageCard:
     drift: str = ""
     """When it was last looked at for drift, and what came of that; empty if it never was."""
     drifted: bool = False
+    links: tuple[Link, ...] = ()
     verification: str = ""
     """What the newest verification says of what the Stage has, empty if it was successful or there is none."""
 
@@ -98,6 +105,7 @@ class FreightRow:
     discovered_at: datetime
     now_in: tuple[str, ...]
     verified_in: tuple[str, ...]
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,8 @@ class ProjectPage:
     hidden: int
     open: bool
     busy: bool
+    problems: tuple[str, ...] = ()
+    """Why links of the pipeline's author are left out."""
 
 
 def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
@@ -141,7 +151,14 @@ def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
     shown = [stage for stage in facts.stages if stage.metadata.name in visible]
     columns = _columns(facts.stages)
     by_name = {known.freight.name: known for known in facts.freight}
-    cards = [_card(stage, columns[stage.metadata.name], facts, by_name, visible) for stage in shown]
+    problems: dict[str, None] = {}
+    cards = [
+        replace(
+            _card(stage, columns[stage.metadata.name], facts, by_name, visible),
+            links=_links(facts.stage_links, "stage", stage_resource(stage), problems),
+        )
+        for stage in shown
+    ]
     newest = sorted(facts.freight, key=lambda known: known.freight.discovered_at, reverse=True)
     # What happened to the project as a whole names no Stage.
     events = [event for event in facts.events if not event.stage or event.stage in visible]
@@ -149,7 +166,13 @@ def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
     return ProjectPage(
         name=facts.name,
         columns=tuple(tuple(c for c in cards if c.column == number) for number in used),
-        freight=tuple(_freight_row(known, visible) for known in newest[:MOST_FREIGHT]),
+        freight=tuple(
+            replace(
+                _freight_row(known, visible),
+                links=_links(facts.freight_links, "freight", freight_resource(known.freight), problems),
+            )
+            for known in newest[:MOST_FREIGHT]
+        ),
         warehouses=tuple(
             _warehouse_row(name, *facts.discoveries[name])
             for name in sorted({r.origin.name for stage in shown for r in stage.requested_freight})
@@ -160,7 +183,17 @@ def show_project(facts: ProjectFacts, visible: frozenset[str]) -> ProjectPage:
         open=any(c.promotion is not None for c in cards),
         busy=any(c.promotion is not None and _is_busy(c.promotion) for c in cards)
         or any(not run.settled and name in visible for name, run in facts.runs.items()),
+        problems=tuple(problems),
     )
+
+
+def _links(
+    links: Sequence[DeepLink], name: str, resource: dict[str, Json], problems: dict[str, None]
+) -> tuple[Link, ...]:
+    """The links that hold for a resource; each reason why one does not is noted once."""
+    found, wrong = resolve_links(links, {name: resource})
+    problems.update(dict.fromkeys(wrong))
+    return found
 
 
 def _is_busy(promotion: PromotionLine) -> bool:

@@ -11,8 +11,9 @@ from bot.domain.freight import Freight
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
 from bot.domain.review import Presence, Preview, StepReport
-from bot.domain.view import PromotionView
+from bot.domain.view import Link, PromotionView
 from bot.ports import Event
+from bot.reports.committed import is_shown
 from bot.reports.gates import gate_name, gate_state
 from bot.reports.patches import counted, patch_text
 from bot.reports.plans import apply_notes, apply_words, losses
@@ -71,6 +72,8 @@ class PromotionFacts:
     gates_problem: str
     events: tuple[Event, ...]
     links: Links
+    author_links: tuple[Link, ...] = ()
+    show_others: bool = False
     verifications: tuple[AnalysisRun, ...] = ()
     """What was measured after it, newest first."""
 
@@ -152,9 +155,13 @@ class PromotionPage:
     deferred: str
     deferred_count: str
     others: tuple[str, ...]
+    other_patches: tuple[tuple[str, str], ...]
+    """Repository and branch of what is pushed elsewhere, and the patch, where it may be shown."""
     events: tuple[Event, ...]
     links: Links
     base: str
+    author_links: tuple[Link, ...] = ()
+    """The links of the pipeline's author for the Freight and the Stage."""
     verifications: tuple[VerificationPart, ...] = ()
 
 
@@ -188,8 +195,10 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         deferred=_text(patch_text(deferred, origins)),
         deferred_count=counted(deferred) if deferred else "",
         others=_others(preview),
+        other_patches=_other_patches(preview, show_others=facts.show_others),
         events=facts.events,
         links=facts.links,
+        author_links=facts.author_links,
         base=preview.base if preview is not None else "",
         verifications=tuple(show_verification(run) for run in facts.verifications),
     )
@@ -274,6 +283,8 @@ def _expected(report: StepReport | None, facts: PromotionFacts) -> tuple[str, st
     if report.index < preview.split.cut:
         return "good", "prepared", report.message
     later = "not run" if ended else "after the merge"
+    if report.may_stop:
+        return "", later, f"may stop here if its condition holds: {report.message}"
     return "", later, "if its condition holds" if report.presence is Presence.CONDITIONAL else ""
 
 
@@ -303,6 +314,15 @@ def _plans(preview: Preview) -> tuple[PlanPart, ...]:
 
 def _text(text: str) -> str:
     return text[:_TEXT]
+
+
+def _other_patches(preview: Preview | None, *, show_others: bool) -> tuple[tuple[str, str], ...]:
+    patches = preview.split.others if preview is not None else ()
+    return tuple(
+        (f"{patch.target.url} {patch.target.branch}", _text(patch_text(patch.changes, preview.origins)))
+        for patch in patches
+        if preview is not None and patch.changes and is_shown(patch, preview, others=show_others)
+    )
 
 
 def _others(preview: Preview | None) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from bot.ports import Clock, GitHub, PromotionLine, Store, TerminalError, Transi
 from bot.reports.gates import is_gated
 from bot.web.overview import ProjectFacts
 from bot.web.promotion_page import Links, PromotionFacts
+from bot.workflow.author_links import find_links
 from bot.workflow.configuration import Configuration
 from bot.workflow.proofs import present_runs
 from bot.workflow.snapshots import Gatherer
@@ -85,6 +86,8 @@ class Reading:
             now=now,
             stages=self.configuration.stages_in_order(name),
             config=self.configuration.project_config(name),
+            freight_links=self.configuration.links(name)[0],
+            stage_links=self.configuration.links(name)[1],
             freight=freight,
             index=index_freight(freight),
             records={record.stage: record for record in records},
@@ -131,6 +134,7 @@ class Reading:
     async def promotion(self, promotion: Promotion) -> PromotionFacts:
         """Everything about one promotion."""
         preview = await self.store.get_preview(promotion.id, promotion.preview) if promotion.preview else None
+        stage = self.configuration.stage(promotion.project, promotion.stage)
         view, problem = await self._view(promotion)
         return PromotionFacts(
             promotion=promotion,
@@ -142,6 +146,8 @@ class Reading:
             gates_problem=problem,
             events=tuple(await self.store.list_events(promotion=promotion.id, limit=_MOST_EVENTS)),
             links=self._links(promotion),
+            author_links=find_links(self.configuration, promotion, stage),
+            show_others=stage is not None and self.configuration.policy(stage).show_other_repositories,
             verifications=tuple(
                 run
                 for run in await self.store.list_runs(promotion.project, promotion.stage)

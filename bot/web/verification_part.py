@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import assert_never
 
-from bot.domain.analysis import AnalysisRun, Metric, Phase, WebQuery, describe_run
+from bot.domain.analysis import (
+    AnalysisRun,
+    JobQuery,
+    Metric,
+    Phase,
+    PrometheusQuery,
+    Query,
+    WebQuery,
+    describe_run,
+)
 from bot.reports.masking import hide_secrets
 from bot.reports.wording import plural
 from bot.web.overview import phase_words
@@ -86,17 +96,28 @@ def _metric(metric: Metric, run: AnalysisRun) -> MetricRow:
         )
         if number
     ]
-    query = metric.query
     conditions = (("success", metric.success), ("failure", metric.failure))
     return MetricRow(
         name=metric.name + (" (dry run)" if metric.name in run.dry_run else ""),
         tone=tone,
         state=state,
         counts=", ".join(counts),
-        asks=hide_secrets(f"{query.method} {query.url}" if isinstance(query, WebQuery) else query.query),
+        asks=hide_secrets(_asks(metric.query)),
         conditions=tuple(hide_secrets(f"{name}: {text}") for name, text in conditions if text),
         measurements=tuple(
             MeasurementRow(m.finished_at, *_MEASURED[m.phase], m.value, m.message)
             for m in reversed(result.measurements)
         ),
     )
+
+
+def _asks(query: Query) -> str:
+    match query:
+        case WebQuery():
+            return f"{query.method} {query.url}"
+        case PrometheusQuery():
+            return query.query
+        case JobQuery():
+            return " ".join((query.program, *query.arguments))
+        case _:
+            assert_never(query)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from bot.domain.model import ProjectConfig, Stage
+from bot.domain.model import DeepLink, ProjectConfig, Stage
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, Severity
@@ -87,6 +87,18 @@ class Configuration:
     def project_config(self, project: str) -> ProjectConfig | None:
         """The project's policies."""
         return self.pipeline.project_configs.get(project)
+
+    def links(self, project: str) -> tuple[tuple[DeepLink, ...], tuple[DeepLink, ...]]:
+        """The links for the project's Freight and for its Stages: its own, then those for all projects."""
+        found = [c for c in (self.project_config(project), self.pipeline.cluster_config) if c is not None]
+        freight = tuple(link for config in found for link in config.freight_links)
+        return freight, tuple(link for config in found for link in config.stage_links)
+
+    def committer(self, name: str, email: str) -> tuple[str, str]:
+        """Who commits for all tasks, by `gitClient` of the ClusterConfig; else this name and this address."""
+        cluster = self.pipeline.cluster_config
+        said = cluster.git_author if cluster is not None else ("", "")
+        return said[0] or name, said[1] or email
 
     def policy(self, stage: Stage) -> ReviewPolicy:
         """The first ReviewPolicy of the project that selects the Stage, else the defaults."""

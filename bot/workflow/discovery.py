@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -116,9 +116,9 @@ class Finders:
                 assert_never(subscription)
 
 
-def make_finders(ports: Ports, email: str) -> Finders:
-    """Finders over the ports; `email` is the address that the bot commits with."""
-    own = OwnCommits(ports.vault.digest, email, ports.store, ports.github)
+def make_finders(ports: Ports, emails: Callable[[], Collection[str]]) -> Finders:
+    """Finders over the ports; `emails` gives the addresses that the bot commits with."""
+    own = OwnCommits(ports.vault.digest, emails, ports.store, ports.github)
     return Finders(
         commits=CommitFinder(ports.watched, own, ports.clock),
         images=ImageFinder(ports.registry),

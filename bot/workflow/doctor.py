@@ -193,8 +193,13 @@ class Doctor:
             for place in places:
                 repository = self.repository_of(place.url)
                 if repository is None:
-                    said = f"Stage {stage.metadata.name} pushes there, which is no repository of this GitHub"
-                    found.append(fail("branch rules", place.url, said, "correct its repoURL"))
+                    said = (
+                        f"Stage {stage.metadata.name} pushes there with the project's Secrets; it is no repository of "
+                        "this GitHub, so its rules cannot be read"
+                    )
+                    found.append(
+                        unknown("branch rules", place.url, said, "if that is a slip, correct its repoURL")
+                    )
                     continue
                 key = (repository, place.branch)
                 wanted[key] = wanted.get(key, False) or pushes

@@ -16,7 +16,7 @@ from bot.domain.github import PullNumber, Repository
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.review_policy import ReviewPolicy
-from bot.ports import Clock, Event, Git, Look, Store, TerminalError, Terraform, TransientError, Vault
+from bot.ports import Clock, Event, Look, Store, TerminalError, Terraform, TransientError, Vault
 from bot.reports.drift import render_answer
 from bot.reports.markdown import plain
 from bot.steps.contract import Step
@@ -38,7 +38,6 @@ class Surveyor:
 
     previewer: Previewer
     evaluator: Callable[[Promotion], Awaitable[Evaluator]]
-    git: Git
     terraform: Terraform
     vault: Vault
     store: Store
@@ -50,11 +49,12 @@ class Surveyor:
         steps = promotion.steps[: _last_apply(promotion) + 1]
         if not steps:
             return look
-        probe = DriftProbe(self.git, self.terraform, self.vault, self.store)
-        runners = self.previewer.runners
+        bench = self.previewer.benches(promotion.project)
+        probe = DriftProbe(bench.git, self.terraform, self.vault, self.store)
         replaced: dict[str, Step] = {_APPLIES: probe}
-        replaced |= {kind: ReadOnly(runners[kind]) for kind in ("tf-output", "tf-plan")}
-        walker = replace(self.previewer, runners={**runners, **replaced})
+        replaced |= {kind: ReadOnly(bench.steps[kind]) for kind in ("tf-output", "tf-plan")}
+        watching = replace(bench, steps={**bench.steps, **replaced})
+        walker = replace(self.previewer, benches=lambda _project: watching)
         try:
             # A plan that a condition of the task asks for is made here as well.
             walked = replace(promotion, steps=steps, corrects=True)

@@ -26,10 +26,10 @@ from bot.domain.review import (
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.storing import storable_run
 from bot.domain.values import Value, has_empty_secret
-from bot.ports import Clock, Git, Store, TerminalError, TransientError, Vault
-from bot.steps.contract import Step as StepRunner
+from bot.ports import Clock, Store, TerminalError, TransientError, Vault
 from bot.steps.contract import StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree, join
+from bot.workflow.benches import Bench, Benches
 from bot.workflow.comparing import Comparison
 from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.merges import find_lost_change, is_merged, is_public
@@ -60,10 +60,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fulfiller:
-    """Walks merged promotions. `runners` holds every step kind by name."""
+    """Walks merged promotions."""
 
-    runners: Mapping[str, StepRunner]
-    git: Git
+    benches: Benches
     store: Store
     vault: Vault
     clock: Clock
@@ -74,11 +73,12 @@ class Fulfiller:
         for _ in range(10):
             runs = dict(await self.store.list_steps(task.promotion.id))
             sentinels = Sentinels(self.vault.digest(task.promotion.id.encode())[:8])
-            walk = _Walk(self, task, evaluator, WorkTree(self.git, sentinels), runs, base)
+            bench = self.benches(task.promotion.project)
+            walk = _Walk(self, bench, task, evaluator, WorkTree(bench.git, sentinels), runs, base)
             outcome = await walk.run()
             if not isinstance(outcome, Moved):
                 return outcome
-            lost = await find_lost_change(self.git, task.preview, outcome.tip)
+            lost = await find_lost_change(bench.git, task.preview, outcome.tip)
             if lost:
                 return Stopped(Stop(f"merge reverted: {lost}", digest=""))
             base = outcome.tip
@@ -90,6 +90,7 @@ class _Walk:
     """One pass over the steps."""
 
     fulfiller: Fulfiller
+    bench: Bench
     task: Task
     evaluator: Evaluator
     tree: WorkTree
@@ -125,7 +126,7 @@ class _Walk:
             return kept
         public = find_public(approved, self.task.preview.steps, self.runs)
         if public is not None and isinstance(approved.record, CommitRecord):
-            await stand_at(self.fulfiller.git, self.tree, approved.record.checkout, public)
+            await stand_at(self.bench.git, self.tree, approved.record.checkout, public)
             if approved.record.checkout in self.task.preview.checkouts:
                 self.released = public
             return replace(
@@ -212,7 +213,7 @@ class _Walk:
             return await self._close(
                 step, approved, StepResult(StepStatus.ABORTED, message="cancelled by a person")
             )
-        runner = self.fulfiller.runners[step.uses]
+        runner = self.bench.steps[step.uses]
         now = self.fulfiller.clock.now()
         before = self.runs.get(step.alias)
         begun = self._begin(step, before, now)
@@ -249,7 +250,7 @@ class _Walk:
         attempt = self.task.promotion.attempt
         # What was done and is made anew begins now; what was not done yet has begun when it first did. The date of a
         # commit is when it was first made, in whichever attempt, or else its SHA would not be the one that was pushed.
-        if before is not None and self.fulfiller.runners[step.uses].kind.step_class is StepClass.COMMIT:
+        if before is not None and self.bench.steps[step.uses].kind.step_class is StepClass.COMMIT:
             return StepRun(
                 step.alias, step.uses, attempt, StepStatus.RUNNING, begun_at=before.begun_at or now
             )
@@ -295,9 +296,7 @@ class _Walk:
     ) -> StepReport | Waiting:
         now = self.fulfiller.clock.now()
         limit = (
-            step.retry.timeout
-            if step.retry.timeout is not None
-            else self.fulfiller.runners[step.uses].kind.timeout
+            step.retry.timeout if step.retry.timeout is not None else self.bench.steps[step.uses].kind.timeout
         )
         started = begun.begun_at or now
         if limit and now - started > timedelta(seconds=limit):
@@ -317,7 +316,7 @@ class _Walk:
     ) -> StepReport | Waiting:
         """The world may answer later: ask again, up to the step's time limit or an hour."""
         now = self.fulfiller.clock.now()
-        limit = step.retry.timeout or self.fulfiller.runners[step.uses].kind.timeout or 3600.0
+        limit = step.retry.timeout or self.bench.steps[step.uses].kind.timeout or 3600.0
         if now - (begun.begun_at or now) > timedelta(seconds=limit):
             return await self._close(step, approved, StepResult(StepStatus.ERRORED, message=message))
         await self._finish(
@@ -329,7 +328,7 @@ class _Walk:
     def _threshold(self, step: Step) -> int:
         if step.retry.error_threshold is not None:
             return step.retry.error_threshold
-        return self.fulfiller.runners[step.uses].kind.error_threshold
+        return self.bench.steps[step.uses].kind.error_threshold
 
     async def _close(self, step: Step, approved: StepReport, result: StepResult) -> StepReport:
         """Journal a step's end."""
@@ -375,7 +374,7 @@ class _Walk:
     async def _note_push(self, report: StepReport) -> None:
         """What was published counts from here on as what was committed; of the target's branch it is the release."""
         record = report.record
-        standing = await note_push(self.fulfiller.git, self.tree, self.reports)
+        standing = await note_push(self.bench.git, self.tree, self.reports)
         if not isinstance(record, PublishRecord):
             return
         if standing is None:

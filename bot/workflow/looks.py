@@ -23,6 +23,7 @@ from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
 from bot.workflow.discovery import Discoverer
 from bot.workflow.drift import DriftWatch
+from bot.workflow.event_routing import EventRouting
 from bot.workflow.intake import Intake
 from bot.workflow.intervals import is_overdue, next_look
 from bot.workflow.lost_comments import LostComments
@@ -62,6 +63,7 @@ class Looks:
     verifier: Verifier
     retention: Retention
     drift: DriftWatch
+    routing: EventRouting
     pause: float = 0.1
     nudged: asyncio.Event = field(default_factory=asyncio.Event)
     submitted: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -119,6 +121,15 @@ class Looks:
         """Send what the outbox holds, again and again, while this is the replica that does so."""
         while True:
             await self._guarded("outbox", self._send_once(running))
+
+    async def tell_for_ever(self, running: engine.Engine) -> None:
+        """Send what EventRouters tell, again and again, while this is the replica that does so."""
+        while True:
+            await self._guarded("messages", self._tell_once(running))
+
+    async def _tell_once(self, running: engine.Engine) -> None:
+        if not running.leads or not await self.routing.send_due():
+            await asyncio.sleep(self.pause * 10)
 
     async def _send_once(self, running: engine.Engine) -> None:
         # Two senders that look for the same comment at once would both post it.
@@ -276,6 +287,7 @@ class Looks:
         project, _, name = key.partition("/")
         stage = self.configuration.stage(project, name)
         if stage is not None:
+            await self.routing.queue(stage)
             await self.stages.look(stage)
 
     async def _look_at_warehouse(self, key: str) -> None:

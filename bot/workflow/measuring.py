@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 from urllib.parse import quote, quote_plus, urlencode
 
-from bot.domain.analysis import Measurement, Metric, Phase, PrometheusQuery, Query, WebQuery
+from bot.domain.analysis import JobQuery, Measurement, Metric, Phase, PrometheusQuery, WebQuery
 from bot.domain.json_path import JsonPathError, parse_json_path
 from bot.domain.values import Json
 from bot.editors.errors import EditError
@@ -19,8 +19,9 @@ from bot.expressions.errors import ExpressionError
 from bot.expressions.operands import Operand
 from bot.pipeline.access import mapping_at, text_at
 from bot.pipeline.analysis import fill
-from bot.ports import Clock, Http, HttpRequest, HttpResponse, TerminalError, TransientError
+from bot.ports import Clock, Commands, Http, HttpRequest, HttpResponse, TerminalError, TransientError
 from bot.reports.masking import hide_secrets
+from bot.workflow.job_measuring import run_job
 
 _HIDDEN = "***"
 _SHORTEST = 4
@@ -39,15 +40,20 @@ class Meter:
 
     http: Http
     clock: Clock
+    commands: Commands
 
     async def measure(self, metric: Metric, secrets: Mapping[str, str]) -> Measurement:
         """One measurement, fit to be shown; `secrets` are the secret arguments. What goes wrong is in its message."""
         begun = self.clock.now()
         shown, message = "", ""
         try:
-            value, shown = await self._ask(metric.query, secrets)
-            success, failure = (fill(text, secrets) for text in (metric.success, metric.failure))
-            phase = judge(value, success, failure)
+            if isinstance(metric.query, JobQuery):
+                # As in Argo Rollouts, its end is the measurement, and there is no value for conditions.
+                phase, message = await run_job(self.commands, metric.query, secrets)
+            else:
+                value, shown = await self._ask(metric.query, secrets)
+                success, failure = (fill(text, secrets) for text in (metric.success, metric.failure))
+                phase = judge(value, success, failure)
         except _NoAnswerError as error:
             phase, message = Phase.ERROR, str(error)
         except ExpressionError as error:
@@ -62,7 +68,9 @@ class Meter:
             message=hide(message, secrets),
         )
 
-    async def _ask(self, query: Query, secrets: Mapping[str, str]) -> tuple[Operand, str]:
+    async def _ask(
+        self, query: WebQuery | PrometheusQuery, secrets: Mapping[str, str]
+    ) -> tuple[Operand, str]:
         match query:
             case WebQuery():
                 return await self._ask_web(query, secrets)

@@ -18,7 +18,12 @@ async def find_lost_change(git: Git, preview: Preview, tip: CommitId) -> str:
     """
     url = preview.target.url
     files = await git.list_files(url, tip)
-    moved = {path: entry for path, entry in preview.differences.items() if files.get(path) != entry}
+    moved = {
+        path: entry
+        for path, entry in preview.differences.items()
+        # Other Stages write their own line into the record file.
+        if files.get(path) != entry and path != preview.record_file
+    }
     if not moved:
         return ""
     before = await git.list_files(url, preview.base)
@@ -46,7 +51,7 @@ def is_merged(approved: StepReport, preview: Preview, merge: CommitId | None) ->
         return True
     record = approved.record
     ours = isinstance(record, CommitRecord | PublishRecord) and record.checkout in preview.checkouts
-    return ours and merge is not None and bool(preview.differences)
+    return ours and merge is not None and preview.changes_anything
 
 
 def is_public(approved: StepReport, preview: Preview) -> bool:

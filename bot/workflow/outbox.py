@@ -17,6 +17,7 @@ from bot.domain.files import CommitId
 from bot.domain.github import CheckRun, CommentId, DeploymentState, PullNumber, Repository
 from bot.domain.values import Json
 from bot.ports import Clock, DuePost, GitHub, Look, Store, TerminalError, TransientError
+from bot.workflow.event_routing import POST
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,9 @@ class Outbox:
         """Send everything that is due, lane by lane; returns how many went out."""
         lanes: dict[str, list[DuePost]] = defaultdict(list)
         for due in await self.store.list_due_posts(self.clock.now()):
-            lanes[due.post.lane].append(due)
+            # Messages to people go out by themselves: a channel that hangs must not hold up GitHub.
+            if due.post.kind != POST:
+                lanes[due.post.lane].append(due)
         sent = 0
         for posts in lanes.values():
             for due in sorted(posts, key=lambda item: item.post.rank):

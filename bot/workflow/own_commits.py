@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -39,7 +39,8 @@ class Pulls(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnCommits:
-    """Tells our commits apart. `keyed` is the hash that trailers are signed with, `email` the address we commit with.
+    """Tells our commits apart. `keyed` is the hash that trailers are signed with, `emails` gives the
+    addresses we commit with.
 
     Ours is a commit
 
@@ -55,7 +56,7 @@ class OwnCommits:
     """
 
     keyed: Callable[[bytes], str]
-    email: str
+    emails: Callable[[], Collection[str]]
     promotions: Promotions
     pulls: Pulls
     known: OrderedDict[tuple[str, CommitId], bool] = field(default_factory=OrderedDict)
@@ -81,7 +82,7 @@ class OwnCommits:
 
     def _is_written(self, commit: Commit) -> bool:
         """Whether it carries our address and is no merge."""
-        return len(commit.parents) <= 1 and commit.author.email == self.email
+        return len(commit.parents) <= 1 and commit.author.email in self.emails()
 
     async def _is_signed(self, git: Git, url: str, commit: Commit) -> bool:
         if self._says(commit):

@@ -17,6 +17,7 @@ from bot.domain.promotion import Promotion, StepStatus, Target
 from bot.domain.review import (
     AWAITS_MERGE,
     ApplyRecord,
+    Lane,
     Pin,
     Presence,
     Preview,
@@ -31,11 +32,12 @@ from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, find_published, split_task
 from bot.domain.storing import storable_preview
 from bot.domain.values import Unknown, Value, is_tainted
-from bot.ports import Clock, Git, TerminalError, TransientError, Vault
+from bot.ports import Clock, TerminalError, TransientError, Vault
 from bot.steps.contract import MergedBranch, StepContext, StepResult
-from bot.steps.contract import Step as StepRunner
 from bot.steps.worktree import Sentinels, WorkTree, inside_path
+from bot.workflow.benches import Bench, Benches
 from bot.workflow.evaluation import Evaluator, Progress
+from bot.workflow.record_file import with_record
 
 _TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 _NOWHERE = Place(Target("", ""), "")
@@ -57,10 +59,9 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Previewer:
-    """Makes previews. `runners` holds every step kind by name."""
+    """Makes previews."""
 
-    runners: Mapping[str, StepRunner]
-    git: Git
+    benches: Benches
     vault: Vault
     clock: Clock
 
@@ -72,7 +73,8 @@ class Previewer:
         The answer may be stored: of secrets it holds the names.
         """
         sentinels = Sentinels(self.vault.digest(promotion.id.encode())[:8])
-        walk = _Walk(self, promotion, policy, evaluator, WorkTree(self.git, sentinels), base)
+        bench = self.benches(promotion.project)
+        walk = _Walk(self, bench, promotion, policy, evaluator, WorkTree(bench.git, sentinels), base)
         if base is not None and base.merged is not None and not base.reviewed:
             # People's commits are in what is planned, and nobody entitled has read them yet.
             walk.plan_environment = evaluator.environment(policy.plan_env)
@@ -86,8 +88,9 @@ class Previewer:
 
         What the steps find they keep themselves. Raises TerminalError for a `planEnv` that cannot be evaluated.
         """
-        tree = WorkTree(self.git, Sentinels(self.vault.digest(promotion.id.encode())[:8]))
-        walk = _Walk(self, promotion, policy, evaluator, tree, None)
+        bench = self.benches(promotion.project)
+        tree = WorkTree(bench.git, Sentinels(self.vault.digest(promotion.id.encode())[:8]))
+        walk = _Walk(self, bench, promotion, policy, evaluator, tree, None)
         walk.plan_environment = evaluator.environment(policy.plan_env)
         await walk.run()
         return tuple(walk.problems)
@@ -105,6 +108,13 @@ class Previewer:
         unguarded = find_unguarded(walk.reports, place, split.cut) if not problems else None
         tree, differences, held = await self._tree(walk, place, tip, split)
         lane, reason = choose_lane(walk.reports, split, has_diff=bool(differences))
+        record = _record_file(policy, place, lane) if not differences and not walk.stopped else ""
+        if record:
+            try:
+                split = await with_record(walk.bench.git, place.target.url, tip, split, promotion, record)
+            except TerminalError as error:
+                problems = (*problems, Problem("recordFile", str(error), prepared=True))
+            tree, differences, held = await self._tree(walk, place, tip, split)
         preview = Preview(
             target=place.target,
             checkout=place.checkout,
@@ -115,7 +125,8 @@ class Previewer:
             lane=lane,
             lane_reason=reason,
             differences=differences,
-            touched=_touched(walk.reports, checkouts_of(place.target, place.checkout, pins)),
+            touched=_touched(walk.reports, checkouts_of(place.target, place.checkout, pins))
+            | ({record} if record else frozenset()),
             problems=(unguarded,) if unguarded is not None else problems,
             warnings=split.warnings,
             origins=dict(walk.tree.sentinels.origins),
@@ -124,6 +135,7 @@ class Previewer:
             pins=pins,
             held=held,
             source=place.source,
+            record_file=record,
         )
         return storable_preview(
             replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
@@ -135,8 +147,8 @@ class Previewer:
         pin = next((p for p in pins if p.path == place.checkout), None)
         if pin is not None and pin.commit is not None:
             return pin.commit
-        await self.git.fetch(place.target.url)
-        tip = await self.git.resolve(place.target.url, f"refs/heads/{place.target.branch}")
+        await walk.bench.git.fetch(place.target.url)
+        tip = await walk.bench.git.resolve(place.target.url, f"refs/heads/{place.target.branch}")
         if tip is None:
             raise TerminalError(
                 f"the branch {place.target.branch} of {place.target.url} does not exist; create it, or set `reviewIn`"
@@ -147,22 +159,19 @@ class Previewer:
         self, walk: _Walk, place: Place, tip: CommitId, split: Split
     ) -> tuple[TreeId, Mapping[str, Entry | None], str]:
         """The tree after the merge, its differences from the base, and why people's commits are not held."""
-        url = place.target.url
+        url, git = place.target.url, walk.bench.git
         written: dict[str, File | None] = {}
         for commit in split.prepared:
             written |= {change.path: change.after for change in commit.changes}
         merged = walk.base.merged if walk.base is not None else None
         tree = (
-            await self.git.write_tree(url, tip, written)
+            await git.write_tree(url, tip, written)
             if merged is None
-            else await self._tree_of(url, merged)
+            else (await git.read_commit(url, merged)).tree
         )
-        differences = {path: after for path, _, after in await self.git.diff(url, tip, tree)}
+        differences = {path: after for path, _, after in await git.diff(url, tip, tree)}
         held = _why_not_held(written) if merged is not None and written else ""
         return tree, differences, held
-
-    async def _tree_of(self, url: str, commit: CommitId) -> TreeId:
-        return (await self.git.read_commit(url, commit)).tree
 
 
 @dataclass(slots=True)
@@ -170,6 +179,7 @@ class _Walk:
     """One walk in progress."""
 
     previewer: Previewer
+    bench: Bench
     promotion: Promotion
     policy: ReviewPolicy
     evaluator: Evaluator
@@ -211,6 +221,7 @@ class _Walk:
                 presence = Presence.ON_FAILURE if on_failure else Presence.SKIPPED
                 return replace(blank, presence=presence, status=StepStatus.SKIPPED)
             conditional = isinstance(wanted, Unknown)
+            waits_for = wanted.origin if isinstance(wanted, Unknown) else ""
             if conditional and blank.step_class is StepClass.REVIEW:
                 raise TerminalError(
                     f"{step.uses}: whether there is a pull request must be known before there is one"
@@ -222,13 +233,14 @@ class _Walk:
             blank,
             presence=Presence.CONDITIONAL if conditional else Presence.CERTAIN,
             config=config,
+            condition=waits_for,
         )
         return await self._run(report, step, config)
 
     async def _run(self, report: StepReport, step: Step, config: Value) -> StepReport:
         if self._waits_for_a_plan(report):
             return replace(report, status=None)
-        runner = self.previewer.runners[step.uses]
+        runner = self.bench.steps[step.uses]
         self.tree.begin()
         try:
             result = await runner.preview(config if isinstance(config, dict) else {}, self._context(step))
@@ -255,7 +267,7 @@ class _Walk:
         return report
 
     def _refused(self, report: StepReport, result: StepResult) -> StepReport:
-        if report.continue_on_error:
+        if report.continue_on_error or report.may_stop:
             return report
         return self._failed(report, result.problem or Problem(report.alias, result.message))
 
@@ -312,7 +324,7 @@ class _Walk:
             index=index,
             alias=step.alias,
             kind=step.uses,
-            step_class=self.previewer.runners[step.uses].kind.step_class,
+            step_class=self.bench.steps[step.uses].kind.step_class,
             presence=Presence.NOT_REACHED,
             status=None,
             continue_on_error=step.continue_on_error,
@@ -333,6 +345,13 @@ def _place_of_failure(walk: _Walk, pins: tuple[Pin, ...]) -> Place:
         raise TransientError(f"the task of {stage} cannot be previewed now: {passing.message}")
     why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
     raise TerminalError(f"the task of {stage} has no place for its pull request: {why}")
+
+
+def _record_file(policy: ReviewPolicy, place: Place, lane: Lane) -> str:
+    """The file that makes an empty pull request one with a diff; empty where none is wanted."""
+    reviewed = policy.review != "None" and lane is not Lane.NO_OP
+    # A task's own pull request holds what the task pushes, and nothing else.
+    return policy.record_file if reviewed and not place.source else ""
 
 
 def _outputs(report: StepReport) -> Value:

@@ -6,10 +6,11 @@ and the same pull request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.files import Change, CommitId, TreeId
+from bot.domain.github import Repository
 from bot.domain.promotion import Promotion
 from bot.domain.review import PreparedCommit, Preview
 from bot.ports import Git, GitHub, Moved, Refused, Signature, TerminalError, TransientError
@@ -35,11 +36,20 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Writes promotion branches and opens pull requests. `author` is the bot's name and e-mail."""
+    """Writes promotion branches and opens pull requests. `author` is the bot's name and e-mail.
+
+    `committer` is asked who commits in its place, given both.
+    """
 
     git: Git
     github: GitHub
     author: tuple[str, str]
+    committer: Callable[[str, str], tuple[str, str]] = lambda name, email: (name, email)
+
+    @property
+    def signs_as(self) -> tuple[str, str]:
+        """Name and e-mail in the commits that are made now."""
+        return self.committer(*self.author)
 
     async def leave_former(
         self, promotion: Promotion, preview: Preview, superseded: Sequence[Promotion]
@@ -100,13 +110,19 @@ class Publisher:
             preview=promotion.preview,
         )
 
-    async def open(self, promotion: Promotion, preview: Preview, texts: Texts) -> Promotion:
-        """Open the pull request, or adopt the open one of the branch."""
+    def check_place(self, preview: Preview) -> Repository:
+        """The repository of the pull request. Raises TerminalError if it is not on the App's GitHub."""
         repository = self.github.repository_of(preview.target.url)
         if repository is None:
             raise TerminalError(
-                f"{preview.target.url} is not on the GitHub that the App lives on, so no pull request can be opened"
+                f"the pull request would be in {preview.target.url}, which is not on the GitHub that the App lives on; "
+                "name a branch there with `reviewIn` of a ReviewPolicy, or say `review: None`"
             )
+        return repository
+
+    async def open(self, promotion: Promotion, preview: Preview, texts: Texts) -> Promotion:
+        """Open the pull request, or adopt the open one of the branch."""
+        repository = self.check_place(preview)
         if promotion.pull is not None:
             # One promotion has one pull request, also if it was merged while this preview was made.
             return promotion
@@ -187,7 +203,7 @@ class Publisher:
                 raise TerminalError(f"the push of {branch} to {url} was refused: {message}")
 
     def _signature(self, preview: Preview) -> Signature:
-        return Signature(*self.author, at=preview.made_at.replace(microsecond=0))
+        return Signature(*self.signs_as, at=preview.made_at.replace(microsecond=0))
 
 
 def _empty_title(promotion: Promotion) -> str:

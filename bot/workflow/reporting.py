@@ -24,6 +24,7 @@ from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
 from bot.steps.posts import check_post
+from bot.workflow.author_links import find_links
 from bot.workflow.configuration import Configuration
 from bot.workflow.marking import Marking
 from bot.workflow.proofs import present_runs
@@ -79,6 +80,8 @@ class Reporter:
             people_commits=seen.people_commits,
             drift=describe_drift(await self.store.get_drift(promotion.project, promotion.stage)),
             marker=await self.marking.body(promotion, preview, record),
+            show_others=seen.policy.show_other_repositories,
+            links=find_links(self.configuration, promotion, seen.stage),
         )
 
     def page_of(self, promotion: Promotion) -> str:

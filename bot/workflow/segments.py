@@ -181,6 +181,7 @@ class Worker:
             return replace(ready, reason="nothing to review", base=preview.base)
         if red is not None and red.prepared:
             return await self._on_head(promotion, preview, red.message, found)
+        self.publisher.check_place(preview)
         before = promotion
         promotion = await self.publisher.leave_former(promotion, preview, superseded)
         await self._claim(before, promotion)
@@ -270,7 +271,7 @@ class Worker:
         if promotion.merge_commit is None and policy.review == "None":
             preview = without_review(preview)
         sign = partial(self.reporter.marking.trailer, promotion)
-        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.author, sign)
+        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.signs_as, sign)
         outcome = await self._walk(task)
         return await self._concluded(promotion, stage, preview, outcome)
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import os
+import ssl
 import subprocess
 from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class GitServer:
     root: Path
     url: str = ""
     token: str = ""
+    user: str = "x-access-token"
     status: int = 0
     """Answered to everything instead of the truth, if not 0."""
     drop_push_answer: bool = False
@@ -90,7 +92,7 @@ class GitServer:
             await _answer(send, self.status, [], b"")
             return
         if self.token:
-            expected = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+            expected = base64.b64encode(f"{self.user}:{self.token}".encode()).decode()
             if headers.get("authorization") != f"Basic {expected}":
                 await _answer(send, 401, [(b"www-authenticate", b'Basic realm="git"')], b"")
                 return
@@ -147,6 +149,32 @@ async def serve_git(root: Path) -> AsyncIterator[GitServer]:
         yield server
     finally:
         await listener.stop()
+
+
+@contextlib.asynccontextmanager
+async def behind_tls(server: GitServer, certificate: tuple[Path, Path]) -> AsyncIterator[str]:
+    """The server's repository by https, through a proxy that passes every byte on."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A client that refuses the certificate goes away in the middle, on either side.
+        with contextlib.suppress(OSError):
+            while chunk := await reader.read(65536):
+                writer.write(chunk)
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = server.url.removeprefix("http://").split(":")
+        inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(pass_on(reader, inner_writer), pass_on(inner_reader, writer))
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    proxy = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with proxy:
+        yield f"https://127.0.0.1:{proxy.sockets[0].getsockname()[1]}/acme/app.git"
 
 
 def commit_files(repository: Path, branch: str, files: dict[str, str], message: str = "change") -> str:

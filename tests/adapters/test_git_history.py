@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import ssl
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from bot.adapters.git import GitMirror, WatchedRepositories
+from bot.adapters.git import GitMirror, RepositoriesOfProjects
 from bot.domain.files import CommitId
 from bot.ports import TerminalError
 from tests.adapters.certificates import make_certificate
-from tests.adapters.git_server import ENVIRONMENT, GitServer, commit_files, git, serve_git
+from tests.adapters.git_server import ENVIRONMENT, GitServer, behind_tls, commit_files, git, serve_git
 
 ADA = "Ada <ada@example.com>"
 
@@ -30,6 +26,11 @@ async def server(tmp_path: Path) -> AsyncIterator[GitServer]:
 
 async def anonymous(url: str) -> None:
     """Nobody asks for a login here."""
+
+
+def advice(project: str, url: str) -> str:
+    """What a person does where access is refused."""
+    return f"give {project} a login"
 
 
 @pytest.fixture
@@ -132,17 +133,17 @@ async def test_each_project_reads_what_its_own_login_opens(server: GitServer, tm
     head = commit_files(server.repository(), "main", {"a": "1"})
     server.token = "s3cret"
 
-    async def login(project: str, url: str) -> tuple[str, str] | None:
+    async def login(project: str, url: str, *, write: bool) -> tuple[str, str] | None:
         return ("x-access-token", "s3cret") if project == "acme" else None
 
     shared = GitMirror(tmp_path / "shared", anonymous)
-    watched = WatchedRepositories(shared, tmp_path / "watched", anonymous, login)
+    watched = RepositoriesOfProjects(shared, tmp_path / "watched", anonymous, login, advice)
     url = server.address()
     mine = await watched.open("acme", url)
     await mine.fetch(url)
     assert await mine.resolve(url, "main") == head
     theirs = await watched.open("other", url)
-    with pytest.raises(TerminalError, match="access"):
+    with pytest.raises(TerminalError, match="give other a login"):
         await theirs.fetch(url)
     with pytest.raises(TerminalError, match="access"):
         await theirs.resolve(url, "main")
@@ -152,11 +153,11 @@ async def test_where_the_app_is_installed_its_mirrors_are_read(tmp_path: Path) -
     async def token(url: str) -> str | None:
         return "token" if "ours" in url else None
 
-    async def login(project: str, url: str) -> None:
+    async def login(project: str, url: str, *, write: bool) -> None:
         raise AssertionError("nobody is to be asked")
 
     shared = GitMirror(tmp_path / "shared", token)
-    watched = WatchedRepositories(shared, tmp_path / "watched", token, login)
+    watched = RepositoriesOfProjects(shared, tmp_path / "watched", token, login, advice)
     assert await watched.open("acme", "https://github.example/acme/ours.git") is shared
     own = await watched.open("acme", "https://github.example/acme/else.git")
     assert own is not shared
@@ -174,29 +175,3 @@ async def test_a_certificate_nobody_vouches_for_is_accepted_only_where_that_is_s
         mirror = GitMirror(tmp_path / "loose", anonymous, insecure=True)
         await mirror.fetch(url)
         assert await mirror.resolve(url, "main") == head
-
-
-@asynccontextmanager
-async def behind_tls(server: GitServer, certificate: tuple[Path, Path]) -> AsyncIterator[str]:
-    """The server's repository by https, through a proxy that passes every byte on."""
-
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A client that refuses the certificate goes away in the middle, on either side.
-        with contextlib.suppress(OSError):
-            while chunk := await reader.read(65536):
-                writer.write(chunk)
-                await writer.drain()
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = server.url.removeprefix("http://").split(":")
-        inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(pass_on(reader, inner_writer), pass_on(inner_reader, writer))
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    proxy = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    async with proxy:
-        yield f"https://127.0.0.1:{proxy.sockets[0].getsockname()[1]}/acme/app.git"

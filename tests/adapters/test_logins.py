@@ -171,6 +171,8 @@ async def test_another_github_app_becomes_a_token_of_its_installation(
     assert route.call_count == 1
     sent = route.calls[0].request
     assert json.loads(sent.content) == {"permissions": {"contents": "read"}}
+    assert await found.of_git("acme", url, write=True) == ("x-access-token", "ghs_x")
+    assert json.loads(route.calls[1].request.content) == {"permissions": {"contents": "write"}}
     claims = claims_of(sent.headers["authorization"].removeprefix("Bearer "))
     assert claims["iss"] == "Iv1.abc"
 

@@ -178,6 +178,37 @@ def test_a_coordinated_lane_names_the_values_that_are_missing() -> None:
     assert "lambda_url" in reason
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(
+            b.report("dns-wait", StepClass.WAIT, tainted=True, config={"host": Text(("api.", LATE))}),
+            id="by what is waited for",
+        ),
+        pytest.param(
+            b.report("http", StepClass.ACT, config={"body": {"url": LATE}}), id="by what somebody is told"
+        ),
+        pytest.param(
+            b.report("fail", StepClass.PURE, presence=Presence.CONDITIONAL, condition=LATE.origin),
+            id="by a condition",
+        ),
+    ],
+)
+def test_a_value_is_missing_also_where_no_file_holds_it(step: StepReport) -> None:
+    listed = b.steps(b.clone(), b.apply(), step, b.edit(VALUES), b.commit(VALUES), b.push())
+    lane, reason = choose_lane(listed, split_task(listed, (b.SOURCE,), PLACE, "t"), has_diff=False)
+    assert lane is Lane.COORDINATED
+    assert reason.endswith("these values exist only after the apply: lambda_url.")
+
+
+def test_a_commits_message_and_the_merges_commit_are_no_missing_values() -> None:
+    sync = b.report("argocd-update", StepClass.ACT, config={"rev": Unknown("known after merge: commit")})
+    message = Text(("done: ", Unknown("known after apply: result")))
+    listed = b.steps(b.clone(), b.apply(), b.edit(VALUES), b.commit(VALUES, message=message), b.push(), sync)
+    _, reason = choose_lane(listed, split_task(listed, (b.SOURCE,), PLACE, "t"), has_diff=False)
+    assert "no value is missing" in reason
+
+
 def test_a_failed_plan_is_a_barrier_like_one_that_has_changes() -> None:
     failed = b.report("tf-apply", StepClass.INFRA, status=StepStatus.FAILED, config={"dir": "src/tf"})
     listed = b.steps(b.clone(), b.edit(TFVARS), failed, b.edit(VALUES), b.commit(TFVARS, VALUES), b.push())

@@ -294,9 +294,9 @@ def test_a_condition_may_use_an_argument_that_is_not_known_yet(condition: str) -
         pytest.param(
             "template",
             "        web:\n",
-            "        job:\n",
-            'template.yaml:17 spec.metrics[0].provider.job: the provider "job" needs a runner of Jobs',
-            id="a Job",
+            "        datadog:\n",
+            'template.yaml:17 spec.metrics[0].provider.datadog: the provider "datadog" needs a client',
+            id="another provider",
         ),
         pytest.param(
             "template",

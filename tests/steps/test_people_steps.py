@@ -26,7 +26,7 @@ from bot.domain.github import (
 from bot.domain.promotion import StepStatus
 from bot.domain.review import GateRecord, Presence, StepClass, StepReport
 from bot.domain.values import Sensitive, Unknown, Value
-from bot.ports import Event, GitHub, Ports, StageRecord, TerminalError
+from bot.ports import Event, Git, GitHub, Ports, StageRecord, TerminalError
 from bot.steps import KINDS, build_steps
 from bot.steps.contract import Config
 from bot.steps.get_user_input import GetUserInput
@@ -162,21 +162,13 @@ async def test_bots_and_strangers_do_not_count(reviewed: Bench, hub: FakeGitHub)
     assert (await reviewed.fulfil(step, {})).status is StepStatus.SUCCEEDED
 
 
-async def test_behind_an_act_the_answer_comes_after_the_merge(reviewed: Bench, hub: FakeGitHub) -> None:
+async def test_behind_an_act_it_fails_before_anything_is_done(reviewed: Bench, hub: FakeGitHub) -> None:
     hub.review(ADA, ReviewState.APPROVED)
     act = StepReport(0, "act", "http", StepClass.ACT, Presence.CERTAIN, None)
     reviewed.reports.append(act)
-    step = WaitForApproval(port(hub))
-    gate = (await reviewed.preview(step, SRE)).record
-    assert isinstance(gate, GateRecord)
-    assert gate.reason == "asked after the merge"
-    reviewed.again()
-    waiting = await reviewed.fulfil(step, SRE)
-    assert (waiting.status, "/apply" in waiting.message) == (StepStatus.RUNNING, True)
-    context = replace(reviewed.context("wait-for-approval"), answer={"user": "ada", "action": "approve"})
-    assert (await step.fulfil(SRE, context)).output == {"responses": [{"user": "ada", "action": "approve"}]}
-    no = replace(context, answer={"user": "ada", "action": "reject"})
-    assert (await step.fulfil(SRE, no)).status is StepStatus.FAILED
+    result = await reviewed.preview(WaitForApproval(port(hub)), SRE)
+    assert result.status is StepStatus.FAILED
+    assert "put it before the first apply or effect" in result.message
 
 
 # -- tags and notes ----------------------------------------------------------------------------------------------
@@ -272,13 +264,15 @@ async def test_freight_is_renamed_unless_the_alias_is_taken(bench: Bench) -> Non
 
 
 def test_every_kind_has_a_step_that_agrees_with_the_list() -> None:
-    steps = build_steps(Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports))))  # type: ignore[arg-type]
+    ports = Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports)))  # type: ignore[arg-type]
+    steps = build_steps(ports, cast(Git, None))
     assert sorted(steps) == list(KINDS)
     assert {name: step.kind for name, step in steps.items()} == dict(KINDS)
 
 
 async def test_a_kind_that_is_not_done_says_so(bench: Bench) -> None:
-    steps = build_steps(Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports))))  # type: ignore[arg-type]
+    ports = Ports(**dict.fromkeys(f.name for f in dataclasses.fields(Ports)))  # type: ignore[arg-type]
+    steps = build_steps(ports, cast(Git, None))
     result = await bench.preview(steps["jira"], {})
     assert result.status is StepStatus.FAILED
     assert "jira: this kind of step is known but not carried out here" in result.message

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.adapters.clock import SystemClock
-from bot.adapters.git import GitMirror, WatchedRepositories
+from bot.adapters.git import GitMirror, RepositoriesOfProjects
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
 from bot.ports import Charts, Git, ImageFacts, Registry, WatchedGit
@@ -84,10 +84,19 @@ async def anonymous(*_: str) -> None:
     """No login for anything."""
 
 
+async def no_login(project: str, url: str, *, write: bool) -> None:
+    """No login for anything."""
+
+
+def no_advice(*_: str) -> str:
+    """Nothing to say where access is refused."""
+    return ""
+
+
 def watched_below(directory: Path) -> WatchedGit:
     """Real mirrors, fetched without a login."""
     shared = GitMirror(directory / "mirrors", anonymous, network_timeout=20)
-    return WatchedRepositories(shared, directory / "watched", anonymous, anonymous)
+    return RepositoriesOfProjects(shared, directory / "watched", anonymous, no_login, no_advice)
 
 
 @dataclass(slots=True)
@@ -122,7 +131,9 @@ def finders(
     """Finders over these parts; what is left out is empty."""
     known = merged or Merged()
     return Finders(
-        CommitFinder(watched or NoRepositories(), OwnCommits(keyed, OUR_EMAIL, known, known), SystemClock()),
+        CommitFinder(
+            watched or NoRepositories(), OwnCommits(keyed, lambda: {OUR_EMAIL}, known, known), SystemClock()
+        ),
         ImageFinder(ForAll(registry or Images())),
         ChartFinder(charts or ChartVersions()),
     )

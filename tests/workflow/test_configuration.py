@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bot.adapters.store.store import DatabaseStore, open_store
 from bot.adapters.vault import KeyFileVault
+from bot.domain.model import Metadata, ProjectConfig
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem
+from bot.ports import Git, GitHub
 from bot.workflow.configuration import Configuration
+from bot.workflow.publish import Publisher
 
 
 @dataclass(slots=True)
@@ -40,6 +44,25 @@ def store(tmp_path: Path) -> Iterator[DatabaseStore]:
     opened = open_store(f"sqlite:///{tmp_path / 'lockstep.db'}", KeyFileVault(tmp_path / "vault.key"))
     yield opened
     opened.close()
+
+
+@pytest.mark.parametrize(
+    ("git_author", "signs_as"),
+    [
+        (("", ""), ("lockstep[bot]", "bot@lockstep.example")),
+        (("Releases", ""), ("Releases", "bot@lockstep.example")),
+        (("Releases", "releases@acme.example"), ("Releases", "releases@acme.example")),
+    ],
+    ids=["without a gitClient the App", "a name alone", "name and address"],
+)
+def test_who_commits(store: DatabaseStore, git_author: tuple[str, str], signs_as: tuple[str, str]) -> None:
+    configuration = Configuration(Source("1"), store, load)
+    author = ("lockstep[bot]", "bot@lockstep.example")
+    publisher = Publisher(cast(Git, None), cast(GitHub, None), author, configuration.committer)
+    assert publisher.signs_as == author
+    cluster = ProjectConfig(Metadata("cluster"), cluster=True, git_author=git_author)
+    configuration.pipeline = Pipeline(cluster_config=cluster)
+    assert publisher.signs_as == signs_as
 
 
 async def test_what_one_replica_puts_in_force_is_in_force_at_all(store: DatabaseStore) -> None:

@@ -16,6 +16,7 @@ from bot.domain.review import Patch, Presence, Split, StepClass, StepKind, StepR
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Config, StepContext, StepResult
+from bot.workflow.benches import Bench
 from bot.workflow.evaluation import Progress
 from bot.workflow.fulfil import Fulfiller, Task
 from bot.workflow.outcomes import Finished
@@ -82,7 +83,7 @@ async def test_a_commit_has_the_same_date_in_every_walk(tmp_path: Path) -> None:
         await store.create_promotion(merged)
         dated = Dated()
         git = GitMirror(tmp_path / "mirror", _no_token)
-        fulfiller = Fulfiller({"git-commit": dated}, git, store, vault, HastyClock())
+        fulfiller = Fulfiller(lambda project: Bench(git, {"git-commit": dated}), store, vault, HastyClock())
         task = Task(merged, ReviewPolicy(), seen, MERGE, ("lockstep", "lockstep@example.com"))
         for _ in range(3):
             assert isinstance(await fulfiller.fulfil(task, Always()), Finished)

@@ -6,12 +6,13 @@ import base64
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import cast
 from urllib.parse import parse_qs
 
 import pytest
 
 from bot.domain.analysis import Measurement, Metric, Phase, PrometheusQuery, WebQuery
-from bot.ports import HttpRequest, HttpResponse, TransientError
+from bot.ports import Commands, HttpRequest, HttpResponse, TransientError
 from bot.workflow.measuring import Meter, hide
 from tests.web.site import Hands
 
@@ -49,7 +50,7 @@ def samples(*values: str, kind: str = "vector") -> HttpResponse:
 
 async def measure(metric: Metric, *answers: HttpResponse | Exception) -> tuple[Measurement, Answers]:
     http = Answers(list(answers))
-    meter = Meter(http, Hands(datetime(2026, 5, 1, tzinfo=UTC)))
+    meter = Meter(http, Hands(datetime(2026, 5, 1, tzinfo=UTC)), cast(Commands, None))
     return await meter.measure(metric, SECRETS), http
 
 

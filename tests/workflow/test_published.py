@@ -26,6 +26,7 @@ from bot.steps.git_clone import GitClone
 from bot.steps.git_commit import GitCommit
 from bot.steps.git_push import GitPush
 from bot.steps.yaml_update import YamlUpdate
+from bot.workflow.benches import Bench
 from bot.workflow.evaluation import Progress
 from bot.workflow.fulfil import Fulfiller, Task
 from bot.workflow.outcomes import Finished, Waiting
@@ -112,7 +113,7 @@ class Bed:
         steps = tuple(Step(uses=uses, alias=alias, config=config) for alias, uses, config in self._steps())
         made = replace(promotion(self.url), steps=steps, state=State.FULFILLING, effects_begun=True)
         await self.store.create_promotion(made)
-        previewer = Previewer(self.runners(), self.git, self.vault, SystemClock())
+        previewer = Previewer(lambda project: Bench(self.git, self.runners()), self.vault, SystemClock())
         preview = await previewer.preview(made, ReviewPolicy(), Plain())
         assert not preview.problems
         merge = CommitId(commit_files(self.path, "main", {"merged.txt": "by a pull request\n"}))
@@ -141,7 +142,9 @@ class Bed:
         ]
 
     async def walk(self, task: Task) -> Finished | Waiting:
-        fulfiller = Fulfiller(self.runners(), self.git, self.store, self.vault, SystemClock())
+        fulfiller = Fulfiller(
+            lambda project: Bench(self.git, self.runners()), self.store, self.vault, SystemClock()
+        )
         outcome = await fulfiller.fulfil(task, Plain())
         assert isinstance(outcome, Finished | Waiting), outcome
         return outcome

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -20,7 +21,7 @@ from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, PromotionId, State
-from bot.ports import Http, HttpRequest, HttpResponse
+from bot.ports import Commands, Http, HttpRequest, HttpResponse
 from bot.workflow.arrival import Arrival
 from bot.workflow.buttons import Refusal
 from bot.workflow.configuration import Configuration
@@ -172,7 +173,9 @@ async def open_bed(tmp_path: Path) -> AsyncIterator[Open]:
             assert not configuration.problems
             secrets = SecretStore(lambda: configuration.pipeline, environment=SECRETS)
             evaluators = Evaluators(configuration, store, secrets, "")
-            verifier = Verifier(store, Meter(http, clock), secrets, clock, configuration, evaluators)
+            verifier = Verifier(
+                store, Meter(http, clock, cast(Commands, None)), secrets, clock, configuration, evaluators
+            )
             return Bed(tmp_path, probe, http, clock, store, verifier, Arrival(store, clock, verifier))
 
         yield open_again
@@ -340,7 +343,7 @@ async def test_a_measurement_that_ends_after_the_abort_is_not_counted(open_bed: 
     async def abort() -> None:
         assert await again.ask(bed.stage, "olivia", abort=True) == "the verification of dev is aborted"
 
-    bed.verifier = replace(bed.verifier, meter=Meter(Interrupting(abort), bed.clock))
+    bed.verifier = replace(bed.verifier, meter=Meter(Interrupting(abort), bed.clock, cast(Commands, None)))
     run = await bed.look()
     assert (run.phase, run.settled, run.result(run.metrics[0]).count) == (Phase.ABORTED, True, 0)
     assert describe_run(run) == "verification was aborted: by olivia"

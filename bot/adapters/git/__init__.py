@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 from bot.adapters.git.mirror import GitMirror as GitMirror
-from bot.adapters.git.watched import WatchedRepositories as WatchedRepositories
+from bot.adapters.git.projects import RepositoriesOfProjects as RepositoriesOfProjects

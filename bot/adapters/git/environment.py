@@ -11,6 +11,7 @@ import ipaddress
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from bot.ports import TerminalError
@@ -20,6 +21,16 @@ Login = str | tuple[str, str]
 
 Credentials = Callable[[str], Awaitable[Login | None]]
 """Gives the login for a repository's address, None to ask without."""
+
+
+class ProjectLogin(Protocol):
+    """Gives the login that a project has for a repository's address, None for none; `write` to push there."""
+
+    def __call__(self, project: str, url: str, *, write: bool) -> Awaitable[Login | None]: ...
+
+
+Advice = Callable[[str], str]
+"""Says what to do where a server refuses access to a repository's address; empty for nothing special."""
 
 _INHERITED = frozenset(
     {

@@ -121,11 +121,17 @@ _RETRY = {Trouble.RATE_LIMIT: 60.0, Trouble.NETWORK: 5.0, Trouble.DISK: 60.0, Tr
 """Seconds after which it is worth trying again."""
 
 
-def raise_for(failure: GitFailure) -> TransientError | TerminalError:
-    """The port's error for a failure, to be raised by the caller."""
+def raise_for(failure: GitFailure, access: str = "") -> TransientError | TerminalError:
+    """The port's error for a failure, to be raised by the caller.
+
+    `access` is what to do where access is refused; servers that hide private repositories say "not found" then.
+    """
     said = " / ".join(line.strip() for line in failure.text.splitlines()[-4:] if line.strip())[:600]
     if failure.trouble in _RETRY:
         return TransientError(
             f"{failure.what} failed ({failure.trouble}): {said}", retry_after=_RETRY[failure.trouble]
         )
-    return TerminalError(f"{failure.what} failed ({failure.trouble}): {said}; {_ADVICE[failure.trouble]}.")
+    advice = _ADVICE[failure.trouble]
+    if access and failure.trouble in (Trouble.ACCESS, Trouble.NOT_FOUND):
+        advice = access
+    return TerminalError(f"{failure.what} failed ({failure.trouble}): {said}; {advice}.")

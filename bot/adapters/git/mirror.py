@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from bot.adapters.git.command import Completed, run
-from bot.adapters.git.environment import Credentials, check_url, local_environment
+from bot.adapters.git.environment import Advice, Credentials, check_url, local_environment
 from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
 from bot.adapters.git.history import DIFF_COMMITS, LIST_TAGS, ask_for_paths, parse_paths, parse_tags
 from bot.adapters.git.objects import (
@@ -35,14 +35,7 @@ from bot.adapters.git.remote import Remote
 from bot.adapters.git.trees import change_tree, folders_of, write_order
 from bot.domain.files import CommitId, Entry, File, Mode, TreeId
 from bot.domain.selection import GitTag
-from bot.ports import (
-    Commit,
-    Conflicted,
-    Merged,
-    PushOutcome,
-    Signature,
-    TerminalError,
-)
+from bot.ports import Commit, Conflicted, Merged, PushOutcome, Signature, TerminalError
 
 _T = TypeVar("_T")
 
@@ -59,6 +52,7 @@ class GitMirror:
     `credentials` is asked for a token, or a user and password, before every network operation, with the repository's
     address; None means that none is needed. They are used for that operation only. All times are seconds. `insecure`
     leaves the server's certificate unverified; `blobless` fetches no contents of files, which cannot be read then.
+    `push` is asked instead where something is pushed. `advice` says what to do where a server refuses access.
     """
 
     def __init__(
@@ -70,9 +64,17 @@ class GitMirror:
         local_timeout: float = 120.0,
         insecure: bool = False,
         blobless: bool = False,
+        push: Credentials | None = None,
+        advice: Advice | None = None,
     ) -> None:
         self._remote = Remote(
-            directory, credentials, timeout=network_timeout, insecure=insecure, blobless=blobless
+            directory,
+            credentials,
+            timeout=network_timeout,
+            insecure=insecure,
+            blobless=blobless,
+            push=push,
+            advice=advice,
         )
         self._local_timeout = local_timeout
         self._listings: OrderedDict[tuple[str, str], Mapping[str, Entry]] = OrderedDict()

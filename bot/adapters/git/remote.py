@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bot.adapters.filelock import hold_file
 from bot.adapters.git.command import Completed, run
-from bot.adapters.git.environment import Credentials, local_environment, network_environment
+from bot.adapters.git.environment import Advice, Credentials, local_environment, network_environment
 from bot.adapters.git.errors import GitFailure, Trouble, failure_of, raise_for
 from bot.adapters.git.objects import is_ref_name
 from bot.adapters.git.pushing import read_report
@@ -44,7 +44,8 @@ _STALE_SECONDS = 2.0
 class Remote:
     """Mirrors below `directory`, by address; `timeout` is that of a fetch in seconds.
 
-    `insecure` leaves the server's certificate unverified, `blobless` the contents of files on the server.
+    `insecure` leaves the server's certificate unverified, `blobless` the contents of files on the server. `push` gives
+    the logins for pushes, by default `credentials`. `advice` says what to do where access is refused.
     """
 
     def __init__(
@@ -55,15 +56,23 @@ class Remote:
         timeout: float,
         insecure: bool = False,
         blobless: bool = False,
+        push: Credentials | None = None,
+        advice: Advice | None = None,
     ) -> None:
         self._directory = directory.absolute()
         self._credentials = credentials
+        self._push_credentials = push or credentials
         self._timeout = timeout
         self._insecure = insecure
         self._blobless = blobless
+        self._advice = advice
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[tuple[str, tuple[str, ...]], asyncio.Task[None]] = {}
         self._checked = False
+
+    def error(self, url: str, failure: GitFailure) -> TransientError | TerminalError:
+        """The port's error for what failed with an address, to be raised by the caller."""
+        return raise_for(failure, self._advice(url) if self._advice is not None else "")
 
     def path(self, url: str) -> Path:
         """Where the mirror of an address is, whether it exists or not."""
@@ -93,7 +102,7 @@ class Remote:
                 self._waiting.pop(key, None)
                 await self._fetch_and_mend(url, refs)
         except GitFailure as failure:
-            raise raise_for(failure) from failure
+            raise self.error(url, failure) from failure
         finally:
             if self._waiting.get(key) is asyncio.current_task():
                 del self._waiting[key]
@@ -203,7 +212,7 @@ class Remote:
             async with self._turn(url):
                 await self._make_anew(url)
         except GitFailure as again:
-            raise raise_for(again) from again
+            raise self.error(url, again) from again
         return True
 
     async def maintain(self, url: str) -> None:
@@ -214,7 +223,7 @@ class Remote:
                     arguments = ["gc", "--quiet", "--prune=2.weeks.ago"]
                     await self._local(self.path(url), arguments, what=f"packing the mirror of {url}")
             except GitFailure as failure:
-                raise raise_for(failure) from failure
+                raise self.error(url, failure) from failure
 
     async def default_branch(self, url: str) -> str:
         """The branch that the server's HEAD names."""
@@ -224,7 +233,7 @@ class Remote:
                 path, url, ["ls-remote", "--symref", url, "HEAD"], what=f"reading HEAD of {url}"
             )
         except GitFailure as failure:
-            raise raise_for(failure) from failure
+            raise self.error(url, failure) from failure
         found = re.search(rb"^ref: refs/heads/(.+)\tHEAD$", done.output, re.MULTILINE)
         if found is None:
             raise TerminalError(f"{url} has no default branch with a commit on it; push a first commit.")
@@ -238,7 +247,7 @@ class Remote:
                 path, url, ["ls-remote", url, ref, f"{ref}^{{}}"], what=f"reading {ref} of {url}"
             )
         except GitFailure as failure:
-            raise raise_for(failure) from failure
+            raise self.error(url, failure) from failure
         lines = [line.split("\t") for line in done.output.decode("utf-8", "surrogateescape").splitlines()]
         ids = {name: object_id for object_id, name in lines}
         # An annotated tag is listed twice; the second line names the commit.
@@ -276,7 +285,7 @@ class Remote:
             return Moved(tip)
         if commit is not None:
             await self._must_have(path, commit, what)
-        raise raise_for(failure_of(what, done))
+        raise self.error(url, failure_of(what, done))
 
     async def _must_have(self, path: Path, commit: CommitId, what: str) -> None:
         # Without the object git's push ends like a broken connection, which would be tried again for nothing.
@@ -316,7 +325,8 @@ class Remote:
         timeout: float | None = None,
         fine: tuple[int, ...] = (0,),
     ) -> Completed:
-        environment = network_environment(path, url, await self._credentials(url), insecure=self._insecure)
+        asked = self._push_credentials if arguments[0] == "push" else self._credentials
+        environment = network_environment(path, url, await asked(url), insecure=self._insecure)
         limit = self._timeout if timeout is None else timeout
         done = await asyncio.to_thread(run, arguments, environment, timeout=limit)
         if done.code not in fine:

@@ -233,6 +233,7 @@ def build_project_config(metadata: Metadata, spec: dict[str, Json], *, cluster: 
         stage_links=tuple(_link(item) for item in mappings_at(spec, "stageLinks")),
         cluster=cluster,
         git_author=(text_at(client, "name"), text_at(client, "email")),
+        signing_key=text_at(mapping_at(client, "signingKeySecret"), "name"),
     )
 
 

@@ -108,7 +108,11 @@ REVIEW_POLICY = mapping(
         "sensitiveOutputs": items(text(empty=False)),
         "masks": items(text(empty=False), most=100),
         "stateInGit": boolean("Allow Terraform state in the repository."),
-        "recordFile": text("A one-line file for promotions that prepare nothing."),
+        "recordFile": text(
+            "A one-line file for promotions that prepare nothing.",
+            pattern=r"^(?!(.*/)?\.{1,2}(/|$))(?!(.*/)?\.[gG][iI][tT](hub/workflows)?(/|$))([^/\x00-\x1f\\]+(/[^/\x00-\x1f\\]+)*)?$",
+            errorMessage="is no path of a file in the repository; write it like deploy/promotion.txt",
+        ),
         "argocd": mapping(
             {"server": text(empty=False), "settle": formed("duration"), "timeout": formed("duration")}
         ),

@@ -301,9 +301,9 @@ LINKS = items(
     mapping(
         {
             "title": text("What the link is called.", empty=False),
-            "url": text("Where it leads; may hold expressions.", empty=False),
+            "url": text("Where it leads: a Go template over `freight` or `stage`.", empty=False),
             "description": text(),
-            "if": text("An expression; the link is shown if it is true."),
+            "if": text("An expression over `freight` or `stage`; the link is shown if it is true."),
         },
         required=("title", "url"),
     )
@@ -357,7 +357,13 @@ CLUSTER_CONFIG = mapping(
         "freightLinks": LINKS,
         "stageLinks": LINKS,
         "gitClient": mapping(
-            {"name": text(), "email": text(), "signingKeySecret": mapping({"name": text()}, strict=False)}
+            {
+                "name": text(
+                    "The name in commits.", pattern=r"^[^<>\x00-\x1f]*[^<>\x00-\x1f\s][^<>\x00-\x1f]*$"
+                ),
+                "email": text("The e-mail address in commits.", pattern=r"^[^<>\s\x00-\x1f]+$"),
+                "signingKeySecret": mapping({"name": text()}, strict=False),
+            }
         ),
     }
 )
