@@ -41,8 +41,7 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: `stage`, its `verification` and `drift`, `warehouse`, `config`, `command`, `pull`, `head`, `group`,
-    `follow-ups`.
+    Kinds: stage, its verification and drift, warehouse, config, command, pull, head, group and follow-ups.
     """
 
     kind: str
