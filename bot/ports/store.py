@@ -39,8 +39,7 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds are `stage`, `verification` (of a Stage), `warehouse`, `config`, `command`, `pull`, `head`, `group` and
-    `follow-ups` (that a Promotion left).
+    Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
     """
 
     kind: str
@@ -244,10 +243,7 @@ class PromotionStore(Protocol):
         """The newest promotion of that pull request in the repository at that address."""
 
     async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
-        """The commit that a promotion's pull request became, empty if that is not known; None: it is no promotion's.
-
-        Of Promotions that were forgotten this alone is remembered.
-        """
+        """The commit that a pull request of ours became, empty: not known, None: not ours; remembered for good."""
 
     async def note_own_pull(self, url: str, pull: int, merge: str) -> None:
         """Remember that a pull request is ours although it is no promotion's, and what it became (empty: not yet)."""
