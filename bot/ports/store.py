@@ -41,7 +41,7 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: stage, its verification and drift, warehouse, config, command, pull, head, group and follow-ups.
+    Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
     """
 
     kind: str
@@ -232,7 +232,7 @@ class PromotionStore(Protocol):
         """The newest promotion of that pull request in the repository at that address."""
 
     async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
-        """The commit that a pull request of ours became, empty: not known, None: not ours; even of a lost Promotion."""
+        """The commit that a pull request of ours became, empty: not known, None: not ours; remembered for good."""
 
     async def note_own_pull(self, url: str, pull: int, merge: str) -> None:
         """Remember that a pull request is ours although it is no promotion's, and what it became (empty: not yet)."""

@@ -64,5 +64,9 @@ def is_public(approved: StepReport, preview: Preview) -> bool:
 
 
 def without_review(preview: Preview) -> Preview:
-    """A preview of which nothing is in the tree yet: every step runs for real."""
-    return replace(preview, split=replace(preview.split, cut=0, prepared=()), differences={})
+    """A preview of which nothing is in the tree yet: every step runs for real, and commits all that it changes."""
+    split = preview.split
+    changes = {change.path: change for commit in split.prepared for change in commit.changes}
+    changes |= {change.path: change for change in split.deferred.changes}
+    deferred = replace(split.deferred, changes=tuple(changes.values()))
+    return replace(preview, split=replace(split, cut=0, prepared=(), deferred=deferred), differences={})

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bot.adapters.git import GitMirror
-from bot.domain.files import CommitId, TreeId
+from bot.domain.files import Change, CommitId, File, TreeId
 from bot.domain.github import Conclusion
 from bot.domain.planning import Gate
 from bot.domain.promotion import Target
-from bot.domain.review import Preview
+from bot.domain.review import Patch, PreparedCommit, Preview, Split
 from bot.ports import TransientError
 from bot.workflow.merge_groups import judge_group
-from bot.workflow.merges import find_lost_change
+from bot.workflow.merges import find_lost_change, without_review
 from tests.adapters.git_server import GitServer, commit_files, serve_git
 from tests.domain import reviews as r
 
@@ -53,6 +53,17 @@ async def merged(mirror: GitMirror, server: GitServer) -> tuple[Path, Preview]:
         differences={"values.yaml": files["values.yaml"]},
         touched=frozenset(files),
     )
+
+
+def test_without_a_review_what_would_be_prepared_is_still_to_be_committed() -> None:
+    old, new, newer = File(b"1"), File(b"2"), File(b"3")
+    prepared = PreparedCommit("one", (Change("a.tfvars", old, new), Change("both.yaml", old, new)))
+    later = (Change("both.yaml", old, newer), Change("values.yaml", old, new))
+    seen = r.preview(split=Split(3, (prepared,), Patch(r.MAIN, later)), differences={"a.tfvars": new.entry})
+    found = without_review(seen)
+    assert (found.split.cut, found.split.prepared, found.differences) == (0, (), {})
+    wanted = {change.path: change.after for change in found.split.deferred.changes}
+    assert wanted == {"a.tfvars": new, "both.yaml": newer, "values.yaml": new}
 
 
 @pytest.mark.parametrize(
