@@ -58,6 +58,8 @@ class PromotionView:
     write_back: str = ""
     outcome: Outcome = Outcome()
     auto_merge: bool = False
+    early: bool = False
+    """Whether its steps run before the merge, once somebody types `/apply`."""
     people_commits: tuple[str, ...] = ()
     marker: str = ""
     """The signed machine block, an HTML comment, already rendered."""
