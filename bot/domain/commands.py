@@ -35,9 +35,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Apply the preview with this digest (at least its first 7 digits)."""
+    """Apply the preview with this digest (at least its first 7 digits), or that of the open pull request if empty."""
 
-    digest: str
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class CommandProblem:
 HELP: Mapping[str, tuple[str, str]] = {
     "promote": ("/promote [PROJECT/]STAGE [FREIGHT]", "promote Freight (the newest available) into a Stage"),
     "plan": ("/plan [COMMIT]", "preview again; for a fork, name the commit that you have read"),
-    "apply": ("/apply DIGEST", "apply exactly the preview with this digest"),
+    "apply": ("/apply [DIGEST]", "apply exactly the preview with this digest, or the approved one"),
     "retry": ("/retry", "try the failed step again"),
     "approve": ("/approve FREIGHT [PROJECT/]STAGE", "approve Freight for a Stage (this is no review)"),
     "hold": ("/hold [REASON]", "keep this pull request from being merged"),
@@ -352,7 +352,8 @@ def _parse_plan(rest: str) -> Command:
 
 
 def _parse_apply(rest: str) -> Command:
-    return Apply(_hex(_split(rest, 1, 1)[0], "the digest of a preview"))
+    parts = _split(rest, 0, 1)
+    return Apply(_hex(parts[0], "the digest of a preview") if parts else "")
 
 
 def _parse_drift(rest: str) -> Command:

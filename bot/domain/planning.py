@@ -2,169 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bot.domain.approvals import Tally
+from bot.domain.actions import (
+    Action,
+    BeginApply,
+    BeginFulfil,
+    ContinueFulfil,
+    End,
+    EnsureSegment,
+    Gate,
+    Halt,
+    Hold,
+    MakePreview,
+    Merge,
+    Snapshot,
+    StartPromotion,
+    StartRollback,
+    Wait,
+)
+from bot.domain.before_merge import APPLY_GATE, METHOD, applies_before
 from bot.domain.files import CommitId
-from bot.domain.freight import Freight
 from bot.domain.github import PullRequest
-from bot.domain.model import Stage
+from bot.domain.planning_early import plan_ahead, plan_apply
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Lane, Preview
 from bot.domain.review_policy import ReviewPolicy
 
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One condition of the merge or the apply: whether it is open, and why (not), with a name or a time."""
-
-    name: str
-    open: bool
-    reason: str
-    opens_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Everything that a decision about one Stage rests on, read just now.
-
-    `candidate` is the Freight that auto-promotion would take, with its reason; `candidate_at` is when time alone
-    may bring one; `problem` why the Stage's
-    configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
-    `steps_changed` tells that the configuration's steps are not those of the Promotion. `lost` says what was merged
-    and is no longer on the branch, of a Promotion that waits after its merge; `applied` that something was done since.
-    `verifying` says how far the verification of what the Stage has is, empty if none is under way. `back` is the
-    Freight that the Stage goes back to by itself, `back_reason` why it does, or why it cannot.
-    """
-
-    now: datetime
-    project: str
-    stage: Stage
-    policy: ReviewPolicy
-    promotion: Promotion | None = None
-    last: Promotion | None = None
-    preview: Preview | None = None
-    pull: PullRequest | None = None
-    tally: Tally | None = None
-    gates: tuple[Gate, ...] = ()
-    candidate: Freight | None = None
-    candidate_reason: str = ""
-    candidate_at: datetime | None = None
-    base_changed: tuple[str, ...] = ()
-    steps_changed: bool = False
-    people_commits: tuple[str, ...] = ()
-    lost: str = ""
-    applied: bool = False
-    check_green: bool = False
-    frozen: str = ""
-    problem: str = ""
-    verifying: str = ""
-    back: Freight | None = None
-    back_reason: str = ""
-    retry_preview_at: datetime | None = None
-    requests: tuple[str, ...] = field(default=())
-
-
-# -- actions ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class StartPromotion:
-    """Create a Promotion of this Freight."""
-
-    freight: Freight
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class StartRollback:
-    """Create a Promotion that goes back to this Freight, as the project's policy asks."""
-
-    freight: Freight
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class MakePreview:
-    """Begin a segment that previews and publishes."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """Merge the pull request, with this head expected, by a method of GitHub's."""
-
-    head: CommitId
-    reason: str
-    method: str = "merge"
-
-
-@dataclass(frozen=True, slots=True)
-class BeginFulfil:
-    """Begin to fulfil what was merged; `merge` is None where there was nothing to merge."""
-
-    merge: CommitId | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ContinueFulfil:
-    """Begin the next segment of a walk that waits."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class EnsureSegment:
-    """A segment is in flight: make sure that it is queued (it may have been lost between row and queue)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Merged although a gate was closed: keep everything from running."""
-
-    merge: CommitId
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """End the Promotion."""
-
-    state: State
-    reason: str
-    superseded_by: Freight | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to do until something happens, at the latest at `until`."""
-
-    reason: str
-    until: datetime | None = None
-
-
-Action = (
-    StartPromotion
-    | StartRollback
-    | MakePreview
-    | Merge
-    | BeginFulfil
-    | ContinueFulfil
-    | EnsureSegment
-    | Hold
-    | End
-    | Wait
-)
+__all__ = [
+    "Action",
+    "BeginApply",
+    "BeginFulfil",
+    "ContinueFulfil",
+    "End",
+    "EnsureSegment",
+    "Gate",
+    "Halt",
+    "Hold",
+    "MakePreview",
+    "Merge",
+    "Snapshot",
+    "StartPromotion",
+    "StartRollback",
+    "Wait",
+    "describe_revert",
+    "is_no_op",
+    "merge_method",
+    "plan",
+]
 
 
 def plan(seen: Snapshot) -> Action:
     """The next action for a Stage."""
     action = _plan(seen)
     wake = seen.promotion.wake_at if seen.promotion is not None else None
-    if isinstance(action, MakePreview) and seen.promotion is not None and not _is_due(wake, seen.now):
+    if (
+        isinstance(action, MakePreview | BeginApply)
+        and seen.promotion is not None
+        and not _is_due(wake, seen.now)
+    ):
         # The last try met a passing trouble: the pause that it asked for holds.
         return Wait(seen.promotion.reason, until=wake)
     return action
@@ -176,6 +72,11 @@ def _plan(seen: Snapshot) -> Action:
         return _plan_idle(seen)
     if promotion.running:
         return EnsureSegment()
+    if promotion.early is not None and promotion.is_ahead:
+        if not promotion.effects_begun:
+            # On its way to its first effect it met a passing trouble: it is a pull request in review still.
+            return _plan_review(seen, promotion)
+        return plan_ahead(seen, promotion, promotion.early)
     match promotion.state:
         case State.QUEUED:
             return _plan_queued(seen, promotion)
@@ -271,10 +172,12 @@ def _plan_open(seen: Snapshot, pull: PullRequest, preview: Preview) -> Action:
     if preview.is_red:
         first = preview.held or preview.problems[0].message
         return Wait(first, until=seen.retry_preview_at)
-    closed = [gate for gate in seen.gates if not gate.open]
+    closed = [gate for gate in seen.gates if not gate.open and gate.name != APPLY_GATE]
     if closed:
         until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
         return Wait("; ".join(gate.reason for gate in closed), until=until)
+    if seen.promotion is not None and applies_before(seen.policy, preview):
+        return plan_apply(seen, seen.promotion, pull.head, _expiry(seen, preview))
     method = merge_method(seen.policy, preview)
     if not method:
         return Wait("ready to merge: a person merges it", until=_expiry(seen, preview))
@@ -377,6 +280,8 @@ def describe_revert(promotion: Promotion, lost: str) -> str:
 
 def merge_method(policy: ReviewPolicy, preview: Preview | None) -> str:
     """How the App merges the pull request once every gate is open, empty if it is left to a person."""
+    if preview is not None and applies_before(policy, preview):
+        return METHOD
     asked = preview.merge_method if preview is not None else ""
     return asked or ("merge" if policy.auto_merge else "")
 

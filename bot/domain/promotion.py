@@ -68,6 +68,25 @@ class Stop:
     reason: str
     digest: str
     details: tuple[str, ...] = ()
+    failed: bool = False
+    """Whether a step failed before the merge: `/retry` tries it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyApply:
+    """How far an `apply: BeforeMerge` is: who asked for which digest, what it stands on and what it left.
+
+    `head` is the approved head of the promotion branch and `base` the target's tip when it began; `commit` is what the
+    walk stands on, the merge of the two. `ready` is the branch's head once the deferred commits are on it: what is left
+    is the merge. All are None before it begins.
+    """
+
+    digest: str
+    by: str
+    head: CommitId | None = None
+    base: CommitId | None = None
+    commit: CommitId | None = None
+    ready: CommitId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,8 @@ class Promotion:
     state: State = State.QUEUED
     reason: str = ""
     attempt: int = 1
+    first_attempt: int = 1
+    """The attempt that the preview in force began with: what the journal says of earlier ones is of another preview."""
     segment: int = 0
     """How many segments of work were begun; part of each segment's id."""
     running: str = ""
@@ -120,6 +141,8 @@ class Promotion:
     merge_commit: CommitId | None = None
     effects_begun: bool = False
     """Whether anything outside was touched after the merge; from then on gates no longer hold it."""
+    early: EarlyApply | None = None
+    """The apply before the merge, None where nobody asked for one; it stays when its pull request is merged."""
     accepted: tuple[str, ...] = ()
     """Digests that an approver accepted by `/apply`."""
     stop: Stop | None = None
@@ -136,6 +159,17 @@ class Promotion:
     def branch(self) -> str:
         """The head branch of its pull request."""
         return self.source or f"lockstep/{self.project}/{self.stage}"
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it is past its review: merged, applied before its merge, or ended."""
+        return self.merge_commit is not None or self.effects_begun or self.state.ended
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether its steps run, or ran, before its pull request is merged."""
+        begun = self.early is not None and self.early.head is not None
+        return begun and self.merge_commit is None
 
     @property
     def generated_branch(self) -> str:

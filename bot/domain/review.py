@@ -77,6 +77,13 @@ class ApplyKind(StrEnum):
     """An earlier apply of the task has changes: planned on today's state."""
     UNKNOWABLE = "unknowable"
     """An unknown value reaches its inputs, or an earlier apply changes the same state."""
+    KEPT = "kept"
+    """A rollback that keeps the infrastructure: neither planned nor applied."""
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether it is known that it changes nothing."""
+        return self in (ApplyKind.UNCHANGED, ApplyKind.EMPTY, ApplyKind.KEPT)
 
     @property
     def is_barrier(self) -> bool:
@@ -108,6 +115,14 @@ class ApplyRecord:
     """Addresses of resources that deploy into a cluster, with file and line."""
     state_files: frozenset[str] = frozenset()
     """Paths in the work tree at which the state itself is kept (`stateInGit`): an apply changes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecord:
+    """A `tf-plan` that is not made, since a rollback keeps the infrastructure; `input_paths` lie in the work tree."""
+
+    directory: str
+    input_paths: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +205,7 @@ class MergeRecord:
 
 Record = (
     ApplyRecord
+    | KeptRecord
     | CommitRecord
     | PublishRecord
     | EffectRecord
@@ -244,6 +260,9 @@ class StepReport:
     def may_stop(self) -> bool:
         """Whether it ends the promotion if its condition, which is not known yet, turns out to hold."""
         return self.kind == "fail" and self.presence is Presence.CONDITIONAL
+
+    left_out: tuple[str, ...] = ()
+    """Paths in the work tree that it would change, were the infrastructure not kept as it is."""
 
 
 # -- the preview as a whole ----------------------------------------------------------------------------------

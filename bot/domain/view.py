@@ -67,6 +67,8 @@ class PromotionView:
     write_back: str = ""
     outcome: Outcome = Outcome()
     auto_merge: bool = False
+    early: bool = False
+    """Whether its steps run before the merge, once somebody types `/apply`."""
     people_commits: tuple[str, ...] = ()
     drift: str = ""
     """When the Stage was last looked at for drift, and what came of that; empty if it never was."""

@@ -63,7 +63,9 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     if unguarded:
         yield _Finding("spec.promotionTemplate", unguarded)
     if policy is not None:
-        yield from _of_policy(policy)
+        unapplied = _why_not_before_merge([*_steps_of(stage, pipeline)], policy)
+        if unapplied:
+            yield _Finding("spec.promotionTemplate", unapplied)
 
 
 def _of_machine(stage: Stage, pipeline: Pipeline, unusable: Mapping[str, str]) -> Iterator[_Finding]:
@@ -126,6 +128,20 @@ def _why_unguarded(steps: Sequence[Step], policy: ReviewPolicy, effects: frozens
     return ""
 
 
+def _why_not_before_merge(steps: Sequence[Step], policy: ReviewPolicy) -> str:
+    """Why nothing could be applied before the merge as the policy asks, empty if it could or does not ask."""
+    if policy.apply != "BeforeMerge":
+        return ""
+    said = f"the ReviewPolicy {policy.metadata.name} says apply: BeforeMerge"
+    own = next((step.uses for step in steps if step.uses == "git-open-pr" or step.uses in AWAITS_MERGE), "")
+    if own:
+        return (
+            f"{said}, but the task waits for its pull request itself ({own}), and what stands behind that is "
+            "done after the merge; leave git-open-pr and the wait out, or say apply: AfterMerge"
+        )
+    return ""
+
+
 def _steps_of(stage: Stage, pipeline: Pipeline) -> Iterator[Step]:
     """The steps of a Stage, those of its tasks included."""
     for step in stage.template.steps if stage.template is not None else ():
@@ -176,19 +192,6 @@ def _policy_of(stage: Stage, pipeline: Pipeline) -> ReviewPolicy | None:
         ),
         None,
     )
-
-
-def _of_policy(policy: ReviewPolicy) -> Iterator[_Finding]:
-    name = policy.metadata.name
-    if policy.apply != "AfterMerge":
-        yield _Finding(
-            "spec", f"the ReviewPolicy {name} asks for apply: {policy.apply}, which is not carried out yet"
-        )
-    if policy.rollback_infra != "WithFreight":
-        yield _Finding(
-            "spec",
-            f"the ReviewPolicy {name} asks for rollback.infra: {policy.rollback_infra}, not carried out yet",
-        )
 
 
 def _of_replicas(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:

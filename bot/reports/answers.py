@@ -25,7 +25,7 @@ def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
     promotion = view.promotion
     goal = f"{plain(promotion.freight.alias)} to {plain(promotion.project)}/{plain(promotion.stage)}"
     sections = [Section((f"**{goal}**\n\n{status_line(view)}",))]
-    begun = promotion.merge_commit is not None or promotion.state.ended
+    begun = promotion.is_begun
     if begun and promotion.state is not State.SUCCEEDED:
         sections.append(Section((plain(reason_words(promotion, view.waiting)),)))
     gates = view.gates if is_gated(promotion) else ()
@@ -94,6 +94,10 @@ def _gate(gate: Gate, view: PromotionView) -> list[str]:
 def _last(view: PromotionView) -> list[str]:
     if view.promotion.merge_commit is not None or view.promotion.state.ended:
         return []
+    if view.early:
+        applied = view.promotion.is_ahead and view.promotion.effects_begun
+        first = "" if applied else "what is listed under On `/apply` is done, "
+        return [f"- ➡️ then {first}Lockstep merges, and what stands behind the merge follows"]
     who = "Lockstep merges" if view.auto_merge else "a person merges"
     return [f"- ➡️ then {who}, and every gate is asked again before anything is applied"]
 

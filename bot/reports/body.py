@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.promotion import Promotion, State
-from bot.domain.review import ApplyKind, ApplyRecord, Lane, Preview, Problem
+from bot.domain.review import ApplyRecord, Lane, Preview, Problem
 from bot.domain.splitting import find_missing
 from bot.domain.values import show
 from bot.domain.view import PromotionView
@@ -38,6 +38,10 @@ _OWN_TITLE = 250
 """Bytes of a title that the task itself gives; GitHub takes 256 characters."""
 _MOST_ROWS = 50
 _MOST_LINKS = 20
+_IF_IT_FAILS = (
+    "If a step before the merge fails, nothing is merged: the check is red, and `/retry` tries again. A push to this "
+    "branch stops it before the merge; what was applied until then stays applied."
+)
 _LEAST = 2_000
 """Bytes that the text keeps however large the machine block is."""
 
@@ -125,34 +129,34 @@ def _head(view: PromotionView) -> str:
     what = back if promotion.rollback else again if promotion.corrects else to
     said = f"{what}, asked for by {asker}." if not promotion.why else f"{what}: {plain(promotion.why)}."
     if preview is not None and not preview.problems:
-        said += f" {_lane(preview)}{_risk(preview)}"
+        said += f" {_lane(preview, 'The merge' if not view.early else '`/apply`')}{_risk(preview)}"
     reason = reason_words(promotion, view.waiting)
-    begun = promotion.merge_commit is not None or promotion.state.ended
+    begun = promotion.is_begun
     why = f" · {plain(reason)}" if begun and reason and promotion.state is not State.SUCCEEDED else ""
     return f"{said}\n\n**{status_line(view)}**{why}"
 
 
-def _lane(preview: Preview) -> str:
-    """What the merge sets off, in one sentence of Markdown."""
+def _lane(preview: Preview, trigger: str) -> str:
+    """What the merge, or `/apply`, sets off, in one sentence of Markdown."""
     match preview.lane:
         case Lane.NO_OP:
             return "Everything is as the Freight asks already."
         case Lane.COMPLETE:
             return "The diff is the whole change; Terraform is not run."
         case Lane.EFFECTS:
-            return "Terraform is not run; what the merge sets off is listed below."
+            return f"Terraform is not run; what {trigger[:1].lower()}{trigger[1:]} sets off is listed below."
         case Lane.INFRA_ONLY:
-            return "The merge makes Terraform apply; nothing is committed behind it."
+            return f"{trigger} makes Terraform apply; nothing is committed behind it."
         case Lane.COORDINATED:
             missing = {*preview.origins.values(), *find_missing(preview.steps)}
             late = sorted(code(f"<{origin}>") for origin in missing)
             why = f", since it needs {', '.join(late[:10])}" if late else ", in the order of the task"
-            return f"The merge makes Terraform apply; the rest is committed after that{why}."
+            return f"{trigger} makes Terraform apply; the rest is committed after that{why}."
 
 
 def _risk(preview: Preview) -> str:
     """How many resources are deleted or replaced, where Terraform does anything and its plans are known."""
-    doing = [apply for apply in preview.applies if apply.kind not in (ApplyKind.UNCHANGED, ApplyKind.EMPTY)]
+    doing = [apply for apply in preview.applies if not apply.kind.does_nothing]
     if not doing or any(apply.plan is None for apply in doing):
         return ""
     lost = len(losses(preview))
@@ -239,12 +243,26 @@ def _infra(preview: Preview) -> Section:
     shown = "### Terraform\n\n" + table(["Directory", "What it will do"], rows)
     if len(applies) > _MOST_ROWS:
         shown += f"\n\nand {len(applies) - _MOST_ROWS:,} more"
-    return Section((shown,))
+    return Section((shown + _left_out(preview),))
+
+
+def _left_out(preview: Preview) -> str:
+    """What a rollback that keeps the infrastructure does not write back."""
+    found = [
+        f"{code(inside(preview, path))}, which {code(step_name(step.alias, step.kind))} would change"
+        for step in preview.steps
+        for path in step.left_out
+    ]
+    if not found:
+        return ""
+    return (
+        f"\n\nThis rollback keeps the infrastructure, so these are left as they are:\n\n{bullets(found, 20)}"
+    )
 
 
 def _apply_cell(apply: ApplyRecord) -> str:
     said = plain(apply_words(apply))
-    bold = apply.kind not in (ApplyKind.UNCHANGED, ApplyKind.EMPTY)
+    bold = not apply.kind.does_nothing
     return "; ".join([f"**{said}**" if bold else said, *(plain(note) for note in apply_notes(apply))])
 
 
@@ -252,13 +270,11 @@ def _on_merge(view: PromotionView) -> Section:
     steps = merge_steps(view)
     if not steps:
         return Section(("The merge sets off nothing more.",))
-    return Section(
-        (
-            f"### {'After the' if view.promotion.merge_commit else 'On'} merge, in this order\n\n{numbered(steps)}",
-        )
-        * 3
-        + (f"On merge: {plural(len(steps), 'step')}.",)
-    )
+    on = "On `/apply`" if view.early else "After the merge" if view.promotion.merge_commit else "On merge"
+    shown = f"### {on}, in this order\n\n{numbered(steps)}"
+    if view.early:
+        shown += f"\n\n{_IF_IT_FAILS}"
+    return Section((shown,) * 3 + (f"{on}: {plural(len(steps), 'step')}.",))
 
 
 def _on_failure(preview: Preview) -> Section:
@@ -273,6 +289,8 @@ def _gates(view: PromotionView) -> Section:
     if not view.gates or not is_gated(view.promotion):
         return Section(("",))
     merge = "Lockstep merges it when every gate is open." if view.auto_merge else "A person merges it."
+    if view.early:
+        merge = "Lockstep merges it once it is applied; `/apply` is taken when every other gate is open."
     merge = "" if view.promotion.merge_commit is not None else merge
     parts = [
         gates_table(view),
@@ -293,6 +311,7 @@ def _commands(view: PromotionView) -> str:
     stage = view.promotion.stage
     rows = [
         ["`/explain`", "every gate, and why it is open or closed"],
+        *([["`/apply`", "apply it now and merge it then; an approver says so"]] if view.early else []),
         ["`/plan`", "preview again"],
         ["`/hold REASON`, `/resume`", "keep it from being merged, and end that"],
         [code(f"/promote {stage} FREIGHT"), "promote other Freight instead"],

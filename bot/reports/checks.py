@@ -39,6 +39,9 @@ def render_gate_check(view: PromotionView) -> CheckRun:
         case State.FAILED | State.ERRORED:
             # It has ended before its merge: a check that stays in progress would promise that something comes.
             conclusion = Conclusion.FAILURE
+        case State.STOPPED:
+            # What was applied before the merge cannot be merged: people see it in red, and why.
+            conclusion = Conclusion.FAILURE
     return CheckRun(
         name=GATE,
         head=_head(view),
@@ -48,14 +51,14 @@ def render_gate_check(view: PromotionView) -> CheckRun:
         external_id=f"{view.promotion.id}/{view.promotion.preview}",
         details_url=view.page,
         # GitHub shows buttons on completed runs only.
-        buttons=_plan_buttons(view) if conclusion is not None else (),
+        buttons=_gate_buttons(view) if conclusion is not None else (),
     )
 
 
 def _gate_title(view: PromotionView) -> str:
-    preview = view.preview
-    if view.promotion.state.ended and view.promotion.state is not State.SUCCEEDED:
-        return view.promotion.reason or "ended"
+    preview, state = view.preview, view.promotion.state
+    if state is State.STOPPED or (state.ended and state is not State.SUCCEEDED):
+        return reason_words(view.promotion) or "ended"
     if preview is not None and preview.is_red:
         return preview.held or preview.problems[0].message
     return gates_title(view)
@@ -176,6 +179,14 @@ def render_refused_check(promotion: Promotion, preview: Preview, page: str) -> C
 def _plan_buttons(view: PromotionView) -> tuple[Button, ...]:
     """A new preview may be asked for while the pull request is open."""
     return (PLAN_AGAIN,) if view.promotion.state is State.REVIEW else ()
+
+
+def _gate_buttons(view: PromotionView) -> tuple[Button, ...]:
+    """A step that failed before the merge may be tried again there."""
+    stop = view.promotion.stop
+    if view.promotion.state is State.STOPPED and stop is not None and stop.failed:
+        return (RETRY,)
+    return _plan_buttons(view)
 
 
 def _head(view: PromotionView) -> CommitId:

@@ -108,7 +108,7 @@ def _plan_foot(preview: Preview) -> str:
 
 
 def render_outcome_comment(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
-    """How far the promotion is after its merge, step by step, and what a person can do next."""
+    """How far the promotion is, after its merge or ahead of it, step by step, and what a person can do next."""
     promotion = view.promotion
     sections = [Section((f"### {headline(promotion)}",)), Section((_lead(view),))]
     if promotion.state is State.STOPPED:
@@ -158,10 +158,21 @@ def _next(view: PromotionView) -> str:
             return (
                 f"{plain(stage)} takes nothing new by itself until somebody decides:\n\n{bullets(items, 9)}"
             )
+        case State.STOPPED if promotion.is_ahead and promotion.stop is not None and not promotion.stop.digest:
+            again = "`/retry` tries the failed step again; steps that are done are not repeated."
+            items = [again] if promotion.stop.failed else []
+            freight = promotion.freight.alias or promotion.freight.name
+            items += [
+                "`/plan` makes a new preview on what is there now; it is approved, and applied, anew.",
+                f"{code(f'/promote {stage} {freight}')} does that, too, without commits of people on the branch.",
+                "`/cancel`, or closing the pull request, ends it; what was applied stays applied.",
+                back,
+            ]
+            return f"Nothing is merged until somebody decides:\n\n{bullets(items, 9)}"
         case State.STOPPED:
             digest = promotion.stop.digest if promotion.stop is not None else ""
             accept = f"{code(f'/apply {digest}')} by an approver accepts exactly this."
-            items = [*([accept] if digest else []), back, "Reverting the merge ends it, too."]
+            items = [*([accept] if digest else []), back, _undo(promotion)]
             return f"Nothing later runs until somebody decides:\n\n{bullets(items, 9)}"
         case State.HELD:
             accept = f"{code(f'/apply {promotion.digest}')} by an approver lets it run as it was previewed."
@@ -173,6 +184,12 @@ def _next(view: PromotionView) -> str:
             return f"Somebody merged although a gate was closed:\n\n{bullets([*items, back], 9)}"
         case _:
             return ""
+
+
+def _undo(promotion: Promotion) -> str:
+    if promotion.is_ahead:
+        return "`/cancel`, or closing the pull request, ends it; what was applied stays applied."
+    return "Reverting the merge ends it, too."
 
 
 def step_rows(view: PromotionView) -> list[list[str]]:

@@ -45,9 +45,12 @@ def _deferred(view: PromotionView, preview: Preview) -> Section:
     if not changes:
         return Section(("",))
     when = "once Terraform has succeeded" if preview.applies else "once the steps before it are done"
-    lead = f"Committed after the merge, {when} ({counted(changes)})"
-    how = f". It is committed {view.write_back}" if "pull request" in view.write_back else ""
-    reason = f"{lead}. It is not in the diff, because whatever is merged is rolled out at once{how}:"
+    where = "onto this branch after `/apply`" if view.early else "after the merge"
+    lead = f"Committed {where}, {when} ({counted(changes)})"
+    why = "it holds what the apply leaves" if view.early else "whatever is merged is rolled out at once"
+    by_pull = "pull request" in view.write_back and not view.early
+    how = f". It is committed {view.write_back}" if by_pull else ""
+    reason = f"{lead}. It is not in the diff, because {why}{how}:"
     patch = clean(patch_text(changes, preview.origins))
     paths = bullets([code(change.path) for change in changes], _MOST_PATHS)
     return Section(

@@ -10,6 +10,7 @@ from bot.reports.wording import moment, plural
 
 _MOST_REVIEWS = 20
 _NAMES = {
+    "apply": "Apply",
     "approvals": "Approvals",
     "conflict": "Merge conflict",
     "draft": "Draft",
@@ -71,6 +72,7 @@ def missing(gate: Gate, view: PromotionView) -> str:
         if left:
             return plural(left, "approval")
     words = {
+        "apply": _apply(gate),
         "approvals": f"a new review ({gate.reason})",
         "conflict": f"a person ({gate.reason})",
         "draft": "a person (the pull request is a draft)",
@@ -82,6 +84,12 @@ def missing(gate: Gate, view: PromotionView) -> str:
         "window": f"the promotion window ({gate.reason})",
     }
     return words.get(gate.name, f"{gate.name}: {gate.reason}")
+
+
+def _apply(gate: Gate) -> str:
+    """What opens the gate of an apply before the merge."""
+    asked = gate.reason.removeprefix("waits for ")
+    return asked if asked != gate.reason else f"the end of the apply ({gate.reason})"
 
 
 def gates_table(view: PromotionView) -> str:

@@ -97,6 +97,8 @@ def apply_words(apply: ApplyRecord) -> str:
             return f"not planned: its inputs equal those applied at `{apply.applied_at[:12] or 'the last apply'}`"
         case ApplyKind.EMPTY:
             return "no changes"
+        case ApplyKind.KEPT:
+            return "not planned: this rollback keeps the infrastructure as it is"
         case ApplyKind.UNKNOWABLE:
             return "planned after the merge: it needs what an earlier step will tell"
     if apply.plan is None:
@@ -115,7 +117,7 @@ def apply_title(apply: ApplyRecord, directory: str) -> str:
     """What one apply will do and where, as prose for a title."""
     words = apply_words(apply)
     match apply.kind:
-        case ApplyKind.UNCHANGED | ApplyKind.UNKNOWABLE:
+        case ApplyKind.UNCHANGED | ApplyKind.UNKNOWABLE | ApplyKind.KEPT:
             said, _, why = words.partition(": ")
             return f"{said} in {directory}: {why}"
         case ApplyKind.PROVISIONAL if apply.plan is not None:

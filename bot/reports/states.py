@@ -37,6 +37,10 @@ def state_words(promotion: Promotion) -> str:
             return f"{freight} did not reach {stage}: a step failed"
         case State.FAILED | State.ERRORED:
             return f"{freight} cannot go to {stage}"
+        case State.STOPPED if promotion.stop is not None and promotion.stop.failed:
+            return f"{freight} did not reach {stage}: a step failed before the merge"
+        case State.STOPPED if promotion.is_ahead and promotion.stop is not None and not promotion.stop.digest:
+            return f"{freight} on its way to {stage} is stopped: it was applied, and cannot be merged"
         case State.STOPPED:
             return f"{freight} on its way to {stage} is stopped: it is not what was approved"
         case State.HELD:

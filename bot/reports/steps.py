@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.domain.before_merge import merge_point
 from bot.domain.promotion import StepStatus
 from bot.domain.review import (
     ApplyKind,
@@ -42,8 +43,14 @@ def merge_steps(view: PromotionView) -> list[str]:
     preview = view.preview
     if preview is None:
         return []
-    later = (step for step in preview.steps if _runs_later(step, preview))
-    return [line for step in later if (line := _line(step, preview, view))]
+    later = [step for step in preview.steps if _runs_later(step, preview)]
+    point = merge_point(preview) if view.early else 0
+    before = [line for step in later if step.index < point and (line := _line(step, preview, view))]
+    behind = [line for step in later if step.index >= point and (line := _line(step, preview, view))]
+    if not view.early:
+        return behind
+    merge = f"**merge**: squash this pull request into {code(preview.target.branch)}, when its check is green"
+    return [*before, merge, *behind]
 
 
 def _runs_later(step: StepReport, preview: Preview) -> bool:
@@ -73,6 +80,8 @@ def _what(step: StepReport, preview: Preview, view: PromotionView) -> str:
         case CommitRecord():
             return _commit(record, preview)
         case PublishRecord():
+            if view.early and step.index < merge_point(preview) and not record.tag and not record.generated:
+                return "push onto the branch of this pull request"
             return _publish(record, preview, view)
         case EffectRecord():
             return _effect(record)
@@ -92,7 +101,7 @@ def _what(step: StepReport, preview: Preview, view: PromotionView) -> str:
 
 def _apply(record: ApplyRecord, preview: Preview) -> str:
     where = code(inside(preview, record.directory))
-    if record.kind in (ApplyKind.UNCHANGED, ApplyKind.EMPTY):
+    if record.kind.does_nothing:
         return ""
     return f"apply {where}: {plain(apply_words(record))}"
 

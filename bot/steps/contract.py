@@ -29,6 +29,17 @@ class MergedBranch:
 
 
 @dataclass(frozen=True, slots=True)
+class Onto:
+    """Where pushes to the target's branch go while the pull request is not merged: its own branch.
+
+    `heads` are the commits that it may be at: the approved head, and what this walk put on top of it.
+    """
+
+    branch: str
+    heads: tuple[CommitId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StepContext:
     """What a step may know besides its config.
 
@@ -41,7 +52,8 @@ class StepContext:
     answered to this step on the pull request, None if nobody has. `marker` is the signed block that the last trailer
     of a commit holds, empty for none. `merged` is the target's branch for checkouts that a preview makes behind the
     step that waits for the merge, None before it. `deferred` is what was approved to be committed after the merge, and
-    `origins` says what the stand-ins in it stand for (fulfil only).
+    `origins` says what the stand-ins in it stand for (fulfil only). `onto` takes what is pushed to the target's branch,
+    where the walk runs before the merge; None after it.
     """
 
     promotion: Promotion
@@ -62,6 +74,7 @@ class StepContext:
     merged: MergedBranch | None = None
     deferred: tuple[Change, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+    onto: Onto | None = None
 
     @property
     def outcome_unknown(self) -> bool:

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot.domain.compare import compare_patch
 from bot.domain.files import CommitId
 from bot.domain.review import PublishRecord, StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, PushOutcome, Refused
-from bot.ports.git import Commit
 from bot.reports.follow_up import follow_up_of
 from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
-from bot.steps.contract import StepContext, StepResult, failed
+from bot.steps.contract import Onto, StepContext, StepResult, failed
+from bot.steps.early_push import OTHER_CHECKOUT, EarlyPush
 from bot.steps.follow_up import FollowUps, Release
 from bot.steps.git_commit import carried_by_merge
 from bot.steps.github_push import Move, SigningPusher
-from bot.steps.messages import PREFIX
 from bot.steps.options import Options
 from bot.steps.pull_requests import is_for_review
+from bot.steps.pushed import is_there
 from bot.steps.replay import Conflict, read_changes, replay
 from bot.steps.worktree import clean_path
 
@@ -140,6 +139,8 @@ class GitPush:
         elif not found.has_commits and found.branch == found.checkout.pin.branch:
             head = context.merge if carried_by_merge(found.checkout, context) else found.checkout.head
             result = _done(found, head or found.checkout.head, "nothing to push")
+        elif context.onto is not None and _is_for_target(found, context):
+            result = await self._push_early(found, found.checkout.head, context, context.onto)
         elif self._goes_by_pull(found, context):
             result = await self._follow_up(found, found.checkout.head, context)
         else:
@@ -214,7 +215,7 @@ class GitPush:
         await self.git.fetch(found.url)
         for _ in range(_FORCED_TRIES):
             tip = await self.git.resolve(found.url, f"refs/heads/{found.branch}")
-            if tip is not None and await self._is_there(found, head, tip, context):
+            if tip is not None and await is_there(self.git, found.checkout, head, tip, context.promotion.id):
                 return _done(found, head, "the branch has it already")
             pushed = await self._aim(found, head, tip, context)
             if isinstance(pushed, Conflict):
@@ -238,6 +239,18 @@ class GitPush:
             f"git-push: the branch {found.branch!r} of {found.url} moved before each of {_FORCED_TRIES} tries; "
             "somebody else writes to it all the time, say /retry when it is quiet",
         )
+
+    async def _push_early(
+        self, found: Destination, head: CommitId, context: StepContext, onto: Onto
+    ) -> StepResult:
+        """Push onto the promotion branch what the merge will bring to the target."""
+        if not _is_walked_again(found, context):
+            return failed(context.alias, f"git-push: {OTHER_CHECKOUT}")
+        done = await EarlyPush(self.git, self.signing).push(found.checkout, head, onto)
+        if isinstance(done, StepResult):
+            return done
+        output = _output(found, done, commit_url(found.url, done))
+        return StepResult(output=output, message=f"it is on {onto.branch}", detail={"onto": onto.branch})
 
     def _goes_by_pull(self, found: Destination, context: StepContext) -> bool:
         """Whether the policy asks for a follow-up pull request, or one was begun that a push must not overtake."""
@@ -273,7 +286,7 @@ class GitPush:
             changes=await read_changes(self.git, found.url, found.checkout.pin.commit, head),
             walks_again=_is_walked_again(found, context),
             push=push,
-            is_there=lambda there: self._is_there(found, head, there, context),
+            is_there=lambda there: is_there(self.git, found.checkout, head, there, context.promotion.id),
         )
         done = await self.follow_ups.carry(release, context)
         if isinstance(done, StepResult):
@@ -310,39 +323,13 @@ class GitPush:
     ) -> StepResult | None:
         """What a lost lease means; None to try again."""
         await self.git.fetch(found.url)
-        if tip is not None and await self._is_there(found, head, tip, context):
+        if tip is not None and await is_there(self.git, found.checkout, head, tip, context.promotion.id):
             return _done(found, head, "the branch has it already")
         if tip is None and not found.is_new:
             return failed(context.alias, _deleted(found))
         if found.force or tip is None or not _is_walked_again(found, context):
             return None
         return StepResult(message=f"{found.branch} moved to {tip[:12]}", rebase_on=tip)
-
-    async def _is_there(
-        self, found: Destination, head: CommitId, tip: CommitId, context: StepContext
-    ) -> bool:
-        """Whether the branch holds our commit, or one that an earlier run of the same step made on another base."""
-        if not found.has_commits:
-            return tip == head
-        if await self.git.is_ancestor(found.url, head, tip):
-            return True
-        ours = (await self.git.read_commit(found.url, head)).trailers.get(f"{PREFIX}Step")
-        for commit in await self.git.log(found.url, found.checkout.pin.commit, tip):
-            named = commit.trailers.get(f"{PREFIX}Promotion"), commit.trailers.get(f"{PREFIX}Step")
-            # Trailers are text that anybody can write: what is believed is the change itself.
-            if named == (context.promotion.id, ours) and await self._is_same(found, head, commit):
-                found.checkout.head = commit.id
-                return True
-        return False
-
-    async def _is_same(self, found: Destination, head: CommitId, commit: Commit) -> bool:
-        """Whether a commit of the branch changes the same lines as ours do, on whatever base."""
-        base = found.checkout.pin.commit
-        if base is None or not commit.parents:
-            return False
-        ours = await read_changes(self.git, found.url, base, head)
-        theirs = await read_changes(self.git, found.url, commit.parents[0], commit.id)
-        return not compare_patch(ours, theirs, {})
 
 
 def _is_for_target(found: Destination, context: StepContext) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bot.domain.digest import DIGEST_LENGTH
+from bot.domain.keeping import KEPT
 from bot.domain.plan_compare import is_rest, plan_differences
 from bot.domain.promotion import StepStatus, Stop
 from bot.domain.review import ApplyKind, ApplyRecord
@@ -37,6 +38,11 @@ def skip_unchanged(record: ApplyRecord, applied: AppliedState) -> StepResult:
     text = f"No changes. Inputs equal those applied at {applied.commit}"
     record = replace(record, kind=ApplyKind.UNCHANGED, applied_at=applied.commit)
     return StepResult(StepStatus.SKIPPED, {"result": text}, message=text, record=record)
+
+
+def skip_kept(record: ApplyRecord) -> StepResult:
+    """The answer for a state that a rollback leaves as it is."""
+    return _skip(KEPT, replace(record, kind=ApplyKind.KEPT))
 
 
 @dataclass(frozen=True, slots=True)

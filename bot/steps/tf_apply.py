@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from bot.domain.keeping import keeps_infra, why_unclear
 from bot.domain.promotion import StepStatus
 from bot.domain.review import ApplyKind, ApplyRecord, StepClass, StepKind, StepReport
 from bot.domain.terraform import Plan, Planned
@@ -17,10 +18,10 @@ from bot.domain.values import Unknown, is_tainted
 from bot.ports import AppliedState, Git, TerminalError, Terraform, Vault
 from bot.ports.store import PlanStore
 from bot.steps.contract import Config as Given
-from bot.steps.contract import StepContext, StepResult
+from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.options import Options
 from bot.steps.terraform_config import TerraformConfig, find_site, parse_terraform
-from bot.steps.terraform_fulfil import Applier, skip_unchanged
+from bot.steps.terraform_fulfil import Applier, skip_kept, skip_unchanged
 from bot.steps.terraform_inputs import InputGatherer, Inputs
 from bot.steps.terraform_outcomes import refuse
 from bot.steps.terraform_state import StateKeeper
@@ -72,11 +73,10 @@ def _same_path(one: str, other: str) -> bool:
 
 def changing_applies(earlier: Iterable[StepReport]) -> tuple[ApplyRecord, ...]:
     """The applies of the walk so far that change their state, or may."""
-    unchanged = (ApplyKind.UNCHANGED, ApplyKind.EMPTY)
     return tuple(
         report.record
         for report in earlier
-        if isinstance(report.record, ApplyRecord) and report.record.kind not in unchanged
+        if isinstance(report.record, ApplyRecord) and not report.record.kind.does_nothing
     )
 
 
@@ -119,6 +119,9 @@ class TfApply:
             previous_failed=applied is not None and not applied.succeeded,
             state_files=inputs.state_files,
         )
+        if keeps_infra(context.promotion, context.policy):
+            unclear = why_unclear(inputs.config.directory, inputs.whole)
+            return failed(context.alias, unclear) if unclear else skip_kept(blank)
         for path in inputs.state_files:
             context.tree.touch(path)
         why = self._why_unknowable(inputs, context)
@@ -136,6 +139,9 @@ class TfApply:
 
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """Apply what was approved, once, and nothing else."""
+        kept = context.approved.record if context.approved is not None else None
+        if isinstance(kept, ApplyRecord) and kept.kind is ApplyKind.KEPT:
+            return skip_kept(kept)
         keeper = StateKeeper(self.store, self.vault)
         await keeper.restore(context)
         run = context.run

@@ -128,7 +128,7 @@ class TfOutput:
         self, wanted: Config, apply: ApplyRecord | None, context: StepContext
     ) -> Mapping[str, Shown] | StepResult | None:
         """The outputs that the state holds, recorded ones where the state did not move; None if they are unknown."""
-        if apply is not None and apply.kind is ApplyKind.UNCHANGED:
+        if apply is not None and apply.kind in (ApplyKind.UNCHANGED, ApplyKind.KEPT):
             applied = await self.store.find_applied(apply.state)
             recorded = _recorded(applied, apply, wanted)
             if recorded is not None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.domain.keeping import KEPT, keeps_infra, why_unclear
 from bot.domain.promotion import StepStatus
-from bot.domain.review import FrozenRecord, StepClass, StepKind
+from bot.domain.review import FrozenRecord, KeptRecord, StepClass, StepKind
 from bot.domain.terraform import Planned
 from bot.domain.values import Unknown
 from bot.ports import Git, TerminalError, Terraform, Vault
 from bot.ports.store import PlanStore
 from bot.steps.contract import Config as Given
-from bot.steps.contract import StepContext, StepResult
+from bot.steps.contract import StepContext, StepResult, failed
 from bot.steps.options import Options
 from bot.steps.terraform_config import find_site, parse_terraform
 from bot.steps.terraform_inputs import InputGatherer, Inputs
@@ -42,6 +43,9 @@ class TfPlan:
     async def preview(self, config: Given, context: StepContext) -> StepResult:
         """The plan as it is now, or unknown behind an apply that changes something."""
         inputs = await self._gather(config, context)
+        if keeps_infra(context.promotion, context.policy):
+            unclear = why_unclear(inputs.config.directory, inputs.whole)
+            return failed(context.alias, unclear) if unclear else _kept(inputs)
         if inputs.unknown or changing_applies(context.earlier):
             message = "planned after the merge, since an earlier step changes what it depends on"
             return StepResult(None, {"plan": Unknown("known after apply: plan")}, message=message)
@@ -50,6 +54,8 @@ class TfPlan:
     async def fulfil(self, config: Given, context: StepContext) -> StepResult:
         """The plan as it is when the step is reached."""
         inputs = await self._gather(config, context)
+        if context.approved is not None and isinstance(context.approved.record, KeptRecord):
+            return _kept(inputs)
         if inputs.unknown:
             raise TerminalError(f"tf-plan: {', '.join(inputs.unknown)} holds a value that is not known")
         return await self._plan(inputs, context, merged=True)
@@ -74,3 +80,8 @@ class TfPlan:
         record = FrozenRecord(f"plan of {inputs.config.directory}", plan.digest)
         status = StepStatus.SKIPPED if plan.is_empty else StepStatus.SUCCEEDED
         return StepResult(status, {"plan": outcome.text}, message=plan.result, record=record)
+
+
+def _kept(inputs: Inputs) -> StepResult:
+    record = KeptRecord(inputs.config.directory, inputs.paths)
+    return StepResult(StepStatus.SKIPPED, {"plan": KEPT}, message=KEPT, record=record)

@@ -247,6 +247,14 @@ class WorkTree:
         """Start to record the next step's accesses."""
         self._before, self._wrote, self._reads = {}, set(), set()
 
+    def undo(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Take back what was written to these paths since `begin`; the answer names those that had been written."""
+        found = sorted(set(paths) & set(self._before))
+        for path in found:
+            self._store(path, self._before.pop(path))
+            self._wrote.discard(path)
+        return tuple(found)
+
     async def end(self) -> Access:
         """What has been read and written since `begin`; a path written back as it was is no change."""
         changes = []

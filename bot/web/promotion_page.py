@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.domain.analysis import AnalysisRun
+from bot.domain.before_merge import merge_point
 from bot.domain.freight import Freight
 from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
@@ -153,6 +154,7 @@ class PromotionPage:
     plans: tuple[PlanPart, ...]
     prepared: str
     deferred: str
+    deferred_when: str
     deferred_count: str
     others: tuple[str, ...]
     other_patches: tuple[tuple[str, str], ...]
@@ -193,6 +195,7 @@ def show_promotion(facts: PromotionFacts) -> PromotionPage:
         plans=_plans(preview) if preview is not None else (),
         prepared=_text(patch_text(prepared, origins)),
         deferred=_text(patch_text(deferred, origins)),
+        deferred_when="before the merge, by /apply" if _is_early(facts) else "after the merge",
         deferred_count=counted(deferred) if deferred else "",
         others=_others(preview),
         other_patches=_other_patches(preview, show_others=facts.show_others),
@@ -282,10 +285,16 @@ def _expected(report: StepReport | None, facts: PromotionFacts) -> tuple[str, st
         return "bad", "failed in the preview", report.message
     if report.index < preview.split.cut:
         return "good", "prepared", report.message
-    later = "not run" if ended else "after the merge"
+    early = _is_early(facts) and report.index < merge_point(preview)
+    later = "not run" if ended else "before the merge, by /apply" if early else "after the merge"
     if report.may_stop:
         return "", later, f"may stop here if its condition holds: {report.message}"
     return "", later, "if its condition holds" if report.presence is Presence.CONDITIONAL else ""
+
+
+def _is_early(facts: PromotionFacts) -> bool:
+    """Whether what waits is done before the merge."""
+    return facts.view is not None and facts.view.early
 
 
 # -- what will be done -------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ from bot.ports import Delivery, GitHub, Look, Store
 from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.doctor import render_doctor
 from bot.reports.markdown import plain
+from bot.workflow.applying import Applying
 from bot.workflow.auditing import audited
 from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.by_hand import FreightByHand
@@ -211,7 +212,10 @@ class Commands:
         """End the Stage's unfinished Promotion in favour of what a person asked for."""
         if current is None:
             return
-        if current.effects_begun or current.running or current.merge_commit is not None:
+        # What was applied before a merge that never came is no hindrance: other Freight is planned on what is there.
+        stopped = current.is_ahead and current.state is State.STOPPED
+        begun = current.effects_begun or current.merge_commit is not None
+        if current.running or (begun and not stopped):
             raise Refusal(f"{current.stage} is busy with {current.freight.alias}: {current.reason}")
         ended = replace(
             current,
@@ -257,15 +261,7 @@ class Commands:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "apply", stage)
-        await Rights(self.looker.gatherer).check_acceptance(asked, promotion, stage)
-        wanted = promotion.stop.digest if promotion.stop is not None else promotion.digest
-        if promotion.state not in (State.STOPPED, State.HELD):
-            raise Refusal(f"nothing waits for `/apply`: {promotion.reason}")
-        if not wanted or not wanted.startswith(digest):
-            raise Refusal(f"the digest that waits is `{wanted}`; look at it before you accept it")
-        accepted = replace(promotion, accepted=(*promotion.accepted, wanted))
-        if not await self.store.save_promotion(accepted, expected=promotion):
-            raise Refusal("the promotion changed just now; look at it again")
+        await Applying(self.looker.gatherer).ask(asked, promotion, stage, digest)
         await self._look(stage)
         return ""
 
@@ -273,19 +269,7 @@ class Commands:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
         await self._allow(asked, "retry", stage)
-        if promotion.state not in (State.FAILED, State.ERRORED) or not promotion.blocked:
-            raise Refusal(f"there is nothing to retry: {promotion.reason}")
-        again = replace(
-            promotion,
-            state=State.FULFILLING,
-            attempt=promotion.attempt + 1,
-            blocked=False,
-            finished_at=None,
-            wake_at=None,
-            reason=f"tried again by {asked.author.login}",
-        )
-        if not await self.store.save_promotion(again, expected=promotion):
-            raise Refusal(f"{promotion.stage} has another unfinished promotion")
+        await Applying(self.looker.gatherer).retry(asked, promotion)
         await self._look(stage)
         return ""
 

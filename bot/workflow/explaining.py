@@ -7,10 +7,12 @@ from typing import assert_never
 
 from bot.domain.planning import (
     Action,
+    BeginApply,
     BeginFulfil,
     ContinueFulfil,
     End,
     EnsureSegment,
+    Halt,
     Hold,
     MakePreview,
     Merge,
@@ -68,6 +70,10 @@ def describe_action(action: Action) -> str:
             return f"goes on: {reason}"
         case EnsureSegment():
             return "is at work"
+        case BeginApply():
+            return "applies before the merge: every gate is open"
+        case Halt(stop=stop):
+            return f"stops: {stop.reason}"
         case Hold(reason=reason):
             return f"is held: {reason}"
         case End(state=state, reason=reason):

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.domain.files import CommitId
+from bot.domain.keeping import kept_paths
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
 from bot.domain.review import (
     CommitRecord,
-    FrozenRecord,
     Pin,
     Preview,
     PublishRecord,
@@ -28,16 +28,17 @@ from bot.domain.storing import storable_run
 from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Store, TerminalError, TransientError, Vault
 from bot.steps.contract import StepContext, StepResult
-from bot.steps.worktree import Sentinels, WorkTree, join
+from bot.steps.worktree import Sentinels, WorkTree
 from bot.workflow.benches import Bench, Benches
 from bot.workflow.comparing import Comparison
+from bot.workflow.crossing import Ahead, as_merged, counting_runs, cross, find_pushed
 from bot.workflow.evaluation import Evaluator, Progress
-from bot.workflow.merges import find_lost_change, is_merged, is_public
-from bot.workflow.outcomes import Finished, Moved, Stopped, Waiting
+from bot.workflow.merges import find_lost_change
+from bot.workflow.outcomes import Finished, Mergeable, Moved, Stopped, Waiting
+from bot.workflow.prepared import Prepared
 from bot.workflow.published import find_public, note_push, stand_at
 
 _MADE_ANEW = (StepClass.EDIT, StepClass.PURE, StepClass.COMMIT)
-_ASKED_AGAIN = (StepClass.INFRA, StepClass.READ, StepClass.PURE)
 _BAD = (StepStatus.FAILED, StepStatus.ERRORED, StepStatus.ABORTED)
 _ERROR_PAUSE = 5.0
 
@@ -56,6 +57,8 @@ class Task:
     author: tuple[str, str]
     sign: Callable[[Sequence[StepReport]], Awaitable[str]] | None = None
     """Makes the machine block for the last trailer of the task's commits, after these steps."""
+    ahead: Ahead | None = None
+    """Where its walk begins before the merge; `merge` is then None until the pull request is merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,11 @@ class Fulfiller:
     vault: Vault
     clock: Clock
 
-    async def fulfil(self, task: Task, evaluator: Evaluator) -> Finished | Waiting | Stopped:
-        """Walk until the end, a wait or a stop; a branch that moves meanwhile is walked again on its new tip."""
+    async def fulfil(self, task: Task, evaluator: Evaluator) -> Finished | Waiting | Stopped | Mergeable:
+        """Walk until the end, a wait, a stop or the merge to come; if the branch moves, again on its new tip."""
         base = task.merge
         for _ in range(10):
-            runs = dict(await self.store.list_steps(task.promotion.id))
+            runs = counting_runs(await self.store.list_steps(task.promotion.id), task.promotion, task.ahead)
             sentinels = Sentinels(self.vault.digest(task.promotion.id.encode())[:8])
             bench = self.benches(task.promotion.project)
             walk = _Walk(self, bench, task, evaluator, WorkTree(bench.git, sentinels), runs, base)
@@ -101,10 +104,16 @@ class _Walk:
     worst: StepStatus = StepStatus.SUCCEEDED
     reason: str = ""
     released: CommitId | None = None
+    crossed: bool = False
+    """Whether a walk that began before the merge is behind it."""
 
-    async def run(self) -> Finished | Waiting | Stopped | Moved:
-        """Walk every step in order."""
+    async def run(self) -> Finished | Waiting | Stopped | Moved | Mergeable:
+        """Walk every step in order, up to the merge where that is still to come."""
         for index, step in enumerate(self.task.promotion.steps):
+            if self._is_at_merge(index):
+                if self.task.merge is None:
+                    return Mergeable(find_pushed(self.reports, self.task.preview, self.task.ahead))
+                await self._cross()
             approved = self.task.preview.steps[index]
             outcome = await self._step(step, approved)
             if not isinstance(outcome, StepReport):
@@ -113,18 +122,46 @@ class _Walk:
             self.progress.record(step, outcome.status, dict(outcome.output))
             self._weigh(step, outcome)
             await self._note_push(outcome)
-        state = {
-            StepStatus.FAILED: State.FAILED,
-            StepStatus.ERRORED: State.ERRORED,
-            StepStatus.ABORTED: State.ABORTED,
-        }
-        return Finished(state.get(self.worst, State.SUCCEEDED), self.reason, self.released)
+        state = State(self.worst.value) if self.worst in _BAD else State.SUCCEEDED
+        if self._is_ahead:
+            pushed = find_pushed(self.reports, self.task.preview, self.task.ahead)
+            ready = state is State.SUCCEEDED and self.task.merge is None
+            return Mergeable(pushed) if ready else Finished(state, self.reason, pushed)
+        return Finished(state, self.reason, self.released)
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether the walk began before the merge and is not behind it yet."""
+        return self.task.ahead is not None and not self.crossed
+
+    @property
+    def _merge(self) -> CommitId | None:
+        """What the walk takes for the merge: before there is one, what it will leave."""
+        return self.task.ahead.standing if self.task.ahead and not self.crossed else self.task.merge
+
+    def _is_at_merge(self, index: int) -> bool:
+        """Whether what follows stands behind the merge; a walk that failed does not get there."""
+        ahead = self.task.ahead if not self.crossed else None
+        return ahead is not None and index >= ahead.point and self.worst not in _BAD
+
+    async def _cross(self) -> None:
+        """Stand on the merge from here on: what was committed before it is in it."""
+        self.crossed = True
+        merge = self.base or self.task.merge
+        if merge is None:
+            return
+        await cross(self.tree, self.task.preview, merge)
+        self.reports = as_merged(self.reports, self.task.preview, merge)
+        for step, report in zip(self.task.promotion.steps, self.reports, strict=False):
+            self.progress.record(step, report.status, dict(report.output))
 
     async def _step(self, step: Step, approved: StepReport) -> StepReport | Waiting | Stopped | Moved:
-        kept = await self._prepared(step, approved)
+        prepared = Prepared(self.task.preview, self.tree, self._merge)
+        kept = await prepared.report(step, approved)
         if kept is not None:
             return kept
-        public = find_public(approved, self.task.preview.steps, self.runs)
+        # Before the merge nothing is public: what was pushed there is looked at again, and made anew if need be.
+        public = None if self._is_ahead else find_public(approved, self.task.preview.steps, self.runs)
         if public is not None and isinstance(approved.record, CommitRecord):
             await stand_at(self.bench.git, self.tree, approved.record.checkout, public)
             if approved.record.checkout in self.task.preview.checkouts:
@@ -146,48 +183,6 @@ class _Walk:
             return Stopped(stop)
         return await self._execute(step, approved, config)
 
-    # -- the prepared zone ---------------------------------------------------------------------------------------
-
-    async def _prepared(self, step: Step, approved: StepReport) -> StepReport | None:
-        """The report of a step of the prepared zone, its bytes restored where they are not in the merge."""
-        if approved.step_class is StepClass.REVIEW and approved.status is StepStatus.SKIPPED:
-            return approved
-        if approved.index >= self.task.preview.split.cut or step.uses == "git-clone":
-            return None
-        if approved.step_class in _ASKED_AGAIN and has_empty_secret(dict(approved.output)):
-            # Secrets are never stored, so the step that reads one is the only place to have it from.
-            return None
-        match approved.step_class:
-            case StepClass.COMMIT if not is_public(approved, self.task.preview):
-                return None
-            case StepClass.COMMIT | StepClass.PUBLISH if is_merged(
-                approved, self.task.preview, self.task.merge
-            ):
-                merged: Mapping[str, Value] = {**approved.output, "commit": self.task.merge or ""}
-                return replace(approved, status=StepStatus.SUCCEEDED, output=merged)
-            case StepClass.WAIT | StepClass.NOTE | StepClass.REVIEW:
-                return None
-            case StepClass.INFRA if approved.status is None or step.uses == "tf-apply":
-                return None
-            case StepClass.INFRA if step.uses == "tf-output" and isinstance(approved.record, FrozenRecord):
-                # What a state answered is asked again: another answer stops the walk before any effect.
-                return None
-            case StepClass.EDIT:
-                await self._restore(approved)
-        return approved
-
-    async def _restore(self, approved: StepReport) -> None:
-        """Write what an edit of the prepared zone wrote, unless the merge holds that path."""
-        preview = self.task.preview
-        merged = {join(place, path) for place in preview.checkouts for path in preview.differences}
-        for change in approved.changes:
-            if change.path in merged:
-                continue
-            if change.after is None:
-                await self.tree.delete(change.path)
-            else:
-                await self.tree.write(change.path, change.after.data, mode=change.after.mode)
-
     # -- the deferred zone -----------------------------------------------------------------------------------------
 
     def _is_kept(self, step: Step, approved: StepReport, run: StepRun) -> bool:
@@ -197,6 +192,9 @@ class _Walk:
         if approved.step_class in _MADE_ANEW or step.uses == "git-clone" or approved.wrote:
             return False
         if has_empty_secret(dict(run.output)):
+            return False
+        if run.detail.get("onto") and self.task.merge is None:
+            # The promotion branch that it went onto may have moved since.
             return False
         handler = "failure(" in step.condition or "always(" in step.condition
         same_attempt = run.attempt == self.task.promotion.attempt
@@ -274,7 +272,8 @@ class _Walk:
             approved=approved,
             run=before,
             attempt=self.task.promotion.attempt,
-            merge=self.task.merge,
+            merge=self._merge,
+            onto=self.task.ahead.onto if self.task.ahead is not None and not self.crossed else None,
             pins=self._pins(),
             author=self.task.author,
             marker=await sign(self.reports) if sign is not None else "",
@@ -286,9 +285,10 @@ class _Walk:
         """Published branches where they are now, everything else where the preview pinned it."""
         preview = self.task.preview
         pins = {pin.path: pin for pin in preview.pins}
-        if self.base is not None:
+        base = self._merge if self._is_ahead else self.base
+        if base is not None:
             ours = [pins[place] for place in preview.checkouts if place in pins]
-            pins |= {pin.path: replace(pin, commit=self.base, created=False) for pin in ours}
+            pins |= {pin.path: replace(pin, commit=base, created=False) for pin in ours}
         return pins
 
     async def _running(
@@ -334,6 +334,8 @@ class _Walk:
         """Journal a step's end."""
         before = self.runs.get(step.alias)
         begun = self._begin(step, before, self.fulfiller.clock.now())
+        if approved.step_class is StepClass.EDIT:
+            self.tree.undo(kept_paths(self.task.preview.steps))
         access = await self.tree.end()
         status = result.status or StepStatus.SUCCEEDED
         log = result.problem.log if result.problem is not None else ""
@@ -374,6 +376,8 @@ class _Walk:
     async def _note_push(self, report: StepReport) -> None:
         """What was published counts from here on as what was committed; of the target's branch it is the release."""
         record = report.record
+        if self._is_ahead:
+            return
         standing = await note_push(self.bench.git, self.tree, self.reports)
         if not isinstance(record, PublishRecord):
             return

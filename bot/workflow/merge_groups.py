@@ -36,7 +36,10 @@ async def _why_not(git: Git, seen: Snapshot, preview: Preview, head: CommitId) -
         return "; ".join(closed)
     url = preview.target.url
     await git.fetch(url)
-    merged, approved = await git.list_files(url, head), await git.list_files(url, preview.tree)
+    early = seen.promotion.early if seen.promotion is not None and seen.promotion.is_ahead else None
+    # What was applied before the merge has left its commits on the branch.
+    wanted = early.ready if early is not None and early.ready is not None else preview.tree
+    merged, approved = await git.list_files(url, head), await git.list_files(url, wanted)
     moved = sorted(path for path in preview.touched if merged.get(path) != approved.get(path))
     if moved:
         names = ", ".join(moved[:3])

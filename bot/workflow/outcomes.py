@@ -1,4 +1,4 @@
-"""How a pass over the steps after the merge may end."""
+"""How a pass over the steps that are done for real may end."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ class Stopped:
     """What would be done is not what was approved; nothing later has run."""
 
     stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Mergeable:
+    """All that runs before the merge is done; `head` is what the walk pushed onto the branch, None if nothing."""
+
+    head: CommitId | None
 
 
 @dataclass(frozen=True, slots=True)

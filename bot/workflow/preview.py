@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from bot.domain.digest import preview_digest
 from bot.domain.files import CommitId, Entry, File, TreeId
 from bot.domain.guarding import find_unguarded
+from bot.domain.keeping import kept_paths
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, StepStatus, Target
 from bot.domain.review import (
@@ -40,6 +41,8 @@ from bot.workflow.evaluation import Evaluator, Progress
 from bot.workflow.record_file import with_record
 
 _TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
+_MOST_WALKS = 4
+"""Walks of one preview; more than one are needed only where a rollback keeps the infrastructure."""
 _NOWHERE = Place(Target("", ""), "")
 
 
@@ -74,12 +77,24 @@ class Previewer:
         """
         sentinels = Sentinels(self.vault.digest(promotion.id.encode())[:8])
         bench = self.benches(promotion.project)
-        walk = _Walk(self, bench, promotion, policy, evaluator, WorkTree(bench.git, sentinels), base)
+        environment: Mapping[str, Value] | None = None
         if base is not None and base.merged is not None and not base.reviewed:
             # People's commits are in what is planned, and nobody entitled has read them yet.
-            walk.plan_environment = evaluator.environment(policy.plan_env)
-        await walk.run()
-        return await self._conclude(walk)
+            environment = evaluator.environment(policy.plan_env)
+        kept: frozenset[str] = frozenset()
+        for _ in range(_MOST_WALKS):
+            tree = WorkTree(bench.git, sentinels)
+            walk = _Walk(self, bench, promotion, policy, evaluator, tree, base, environment, kept)
+            await walk.run()
+            # Which files are kept is known only at the step that reads them, and edits come before it.
+            found = kept_paths(walk.reports)
+            if found <= kept:
+                return await self._conclude(walk)
+            kept |= found
+        raise TerminalError(
+            f"what Terraform reads in {promotion.stage} changes with every look, so it cannot be kept as it is; "
+            "set rollback.infra: WithFreight"
+        )
 
     async def survey(
         self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator
@@ -186,6 +201,8 @@ class _Walk:
     tree: WorkTree
     base: Base | None
     plan_environment: Mapping[str, Value] | None = None
+    kept: frozenset[str] = frozenset()
+    """Paths of the work tree that edits leave as they are, since a rollback keeps the infrastructure."""
     merged: MergedBranch | None = None
     """The target's branch as the merge will leave it, once a step of the task's own has waited for that."""
     reports: list[StepReport] = field(default_factory=list)
@@ -248,8 +265,9 @@ class _Walk:
             return self._failed(report, Problem(step.alias, str(error), transient=True))
         except TerminalError as error:
             return self._failed(report, Problem(step.alias, str(error)))
-        access = await self.tree.end()
         step_class = result.step_class or report.step_class
+        left_out = self.tree.undo(self.kept) if step_class is StepClass.EDIT else ()
+        access = await self.tree.end()
         report = replace(
             report,
             step_class=step_class,
@@ -261,6 +279,7 @@ class _Walk:
             wrote=access.wrote,
             reads=access.reads,
             record=result.record,
+            left_out=left_out,
         )
         if result.status in (StepStatus.FAILED, StepStatus.ERRORED):
             return self._refused(report, result)

@@ -5,9 +5,10 @@ Nothing here talks to GitHub; a wish that says what is shown already is dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
+from bot.domain.before_merge import applies_before
 from bot.domain.drift import describe as describe_drift
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
@@ -58,11 +59,8 @@ class Reporter:
     ) -> PromotionView:
         """Everything that is said about a Promotion."""
         record = await self.store.get_stage(promotion.project, promotion.stage)
-        runs = (
-            await self.store.list_steps(promotion.id)
-            if promotion.merge_commit or promotion.state.ended
-            else {}
-        )
+        journal = await self.store.list_steps(promotion.id) if promotion.is_begun else {}
+        runs = {alias: run for alias, run in journal.items() if run.attempt >= promotion.first_attempt}
         return PromotionView(
             promotion=promotion,
             preview=preview,
@@ -76,7 +74,9 @@ class Reporter:
             page=self.page_of(promotion),
             write_back=describe_write_back(seen.policy, preview),
             outcome=Outcome(runs=runs),
-            auto_merge=bool(merge_method(seen.policy, preview)),
+            auto_merge=promotion.is_ahead or bool(merge_method(seen.policy, preview)),
+            early=preview is not None
+            and (promotion.early is not None or applies_before(seen.policy, preview)),
             people_commits=seen.people_commits,
             drift=describe_drift(await self.store.get_drift(promotion.project, promotion.stage)),
             marker=await self.marking.body(promotion, preview, record),
@@ -105,7 +105,7 @@ class Reporter:
         said = waiting if seen.promotion is not None else promotion.reason
         view = await self.view(promotion, preview, said, seen)
         if promotion.merge_commit is None and promotion.head is not None and preview is not None:
-            await self._queue_check(repository, render_gate_check(view))
+            await self._queue_check(repository, render_gate_check(_on_what_stands(view, seen)))
             await self._queue_check(repository, render_plan_check(view))
             await self._queue_comment(
                 repository, promotion.pull, render_plan_comment(view), "plan", promotion
@@ -116,11 +116,13 @@ class Reporter:
             return
         if promotion.merge_commit is not None:
             await self._queue_check(repository, render_outcome_check(view))
+        if promotion.merge_commit is not None or (promotion.is_ahead and promotion.effects_begun):
             await self._queue_comment(
                 repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
             )
-            if rebuilt:
-                return
+        if rebuilt:
+            return
+        if promotion.merge_commit is not None:
             await self._queue_deployment(repository, promotion, promotion.merge_commit, view)
         await self._queue_pull(repository, promotion.pull, view)
 
@@ -245,6 +247,14 @@ def describe_write_back(policy: ReviewPolicy, preview: Preview | None) -> str:
         kinds = ", ".join(f"`{kind}`" for kind in preview.write_back.split(", "))
         return f"by a follow-up pull request, since rules of the branch refuse the App's push ({kinds})"
     return "pushed to the branch"
+
+
+def _on_what_stands(view: PromotionView, seen: Snapshot) -> PromotionView:
+    """The view for the gate's check: one that stopped because people pushed is red on what they pushed."""
+    promotion, pull = view.promotion, seen.pull
+    if pull is None or not pull.open or not promotion.is_ahead or promotion.state is not State.STOPPED:
+        return view
+    return replace(view, promotion=replace(promotion, head=pull.head))
 
 
 def _unproven(run: AnalysisRun | None, *, here: bool) -> str:

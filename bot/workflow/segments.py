@@ -31,11 +31,12 @@ from bot.reports.checks import render_refused_check
 from bot.workflow.arrival import Arrival
 from bot.workflow.branches import find_base, find_branch, find_superseded
 from bot.workflow.configuration import Configuration
+from bot.workflow.early import EarlyApplier, event_kind, failed_ahead, remember
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller, Task
 from bot.workflow.merges import find_lost_change, without_review
-from bot.workflow.outcomes import Finished, Stopped, Waiting
+from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
 from bot.workflow.preview import Base, Previewer
 from bot.workflow.publish import Branch, Publisher, Texts
 from bot.workflow.reporting import Reporter, blank_snapshot
@@ -95,6 +96,8 @@ class Worker:
 
     def _refused(self, promotion: Promotion, message: str) -> Promotion:
         """No retry can help: before the merge the Promotion ends, after it it fails and holds its Stage."""
+        if promotion.is_ahead and promotion.effects_begun:
+            return failed_ahead(promotion, message)
         blocked = promotion.effects_begun or promotion.merge_commit is not None
         return replace(
             promotion, state=State.ERRORED, reason=message, blocked=blocked, finished_at=self.clock.now()
@@ -106,7 +109,7 @@ class Worker:
         while not await self.store.save_promotion(
             after,
             expected=expected,
-            event=self._told(after, after.state.value.lower(), after.reason),
+            event=self._told(after, event_kind(after), after.reason),
             looks=self._following(after),
         ):
             newest = await self.store.get_promotion(before.id)
@@ -259,23 +262,29 @@ class Worker:
             raise TerminalError(
                 f"the preview of {promotion.id} is not to be found; promote the Freight again"
             )
-        if not promotion.effects_begun:
+        early = EarlyApplier(self.git, self.store, self.clock, self.publisher.author)
+        if promotion.early is not None:
+            stood = await early.stand(promotion, preview)
+            if stood.state is not State.FULFILLING:
+                return stood
+            promotion = await remember(self.store, promotion, stood)
+        elif not promotion.effects_begun:
             checked = await self._check_merge(promotion, policy, preview)
             if isinstance(checked, Promotion):
                 return checked
             preview = checked
-            begun = replace(promotion, effects_begun=True)
-            if not await self.store.save_promotion(begun, expected=promotion):
-                raise TransientError("the promotion changed meanwhile", retry_after=1.0)
-            promotion = begun
-        if promotion.merge_commit is None and policy.review == "None":
+            promotion = await remember(self.store, promotion, replace(promotion, effects_begun=True))
+        if promotion.merge_commit is None and policy.review == "None" and promotion.early is None:
             preview = without_review(preview)
         sign = partial(self.reporter.marking.trailer, promotion)
-        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.signs_as, sign)
+        ahead = early.ahead(promotion, preview)
+        task = Task(promotion, policy, preview, promotion.merge_commit, self.publisher.signs_as, sign, ahead)
         outcome = await self._walk(task)
+        if promotion.is_ahead or isinstance(outcome, Mergeable):
+            return await early.conclude(promotion, preview, outcome)
         return await self._concluded(promotion, stage, preview, outcome)
 
-    async def _walk(self, task: Task) -> Finished | Waiting | Stopped:
+    async def _walk(self, task: Task) -> Finished | Waiting | Stopped | Mergeable:
         """Walk, and stay with a step that will be done soon; people are told what takes longer than a moment."""
         left, told = _IN_SEGMENT, ""
         while True:

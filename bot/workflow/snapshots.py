@@ -7,12 +7,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.domain.analysis import AnalysisRun
-from bot.domain.approvals import Standing, Tally, count_approvals, needs_for_destroy
+from bot.domain.approvals import Standing, Tally, count_approvals
 from bot.domain.auto_promotion import is_auto_promotion_enabled
 from bot.domain.availability import (
     FreightIndex,
     KnownFreight,
     index_freight,
+)
+from bot.domain.before_merge import (
+    METHOD,
+    describe_done,
 )
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
@@ -21,12 +25,13 @@ from bot.domain.model import Stage, Step
 from bot.domain.planning import Gate, Snapshot, merge_method
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview, StepClass
-from bot.domain.review_policy import Approvals, ReviewPolicy
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
 from bot.workflow.candidates import choose_candidate, not_by_itself, progress_of
 from bot.workflow.configuration import Configuration
+from bot.workflow.gates import gates_of, needed_approvals, with_apply
 from bot.workflow.going_back import GoingBack
 from bot.workflow.merges import find_lost_change
 from bot.workflow.proofs import (
@@ -102,8 +107,9 @@ class Gatherer:
         # And this last: a freeze or hold that was there before the merge is then never missed after it.
         record = await self.store.get_stage(promotion.project, promotion.stage)
         first = (*self._windows(seen, promotion), *await self._verified(seen, promotion))
-        gates = (*first, *_gates(promotion, preview, tally, pull, record))
-        method = merge_method(seen.policy, preview)
+        gates = (*first, *gates_of(promotion, preview, tally, pull, record))
+        gates = with_apply(gates, seen.policy, promotion, preview, pull)
+        method = METHOD if promotion.is_ahead else merge_method(seen.policy, preview)
         return replace(
             seen,
             pull=pull,
@@ -113,6 +119,7 @@ class Gatherer:
             base_changed=base_changed,
             lost=await self._lost(promotion, preview),
             applied=await self._applied(promotion, preview),
+            done=await self._done(promotion, preview),
             check_green=await self._check_green(promotion, pull, gates, method),
             retry_preview_at=_retry_at(preview),
         )
@@ -169,7 +176,7 @@ class Gatherer:
         self, policy: ReviewPolicy, promotion: Promotion, preview: Preview, pull: PullRequest | None
     ) -> Tally:
         """Whose approvals count, read live."""
-        needed, on_destroy = _needed(policy, destroys=preview.destroys, rollback=promotion.rollback)
+        needed, on_destroy = needed_approvals(policy, destroys=preview.destroys, rollback=promotion.rollback)
         if pull is None:
             return Tally(count=0, needed=0, by_policy=policy.metadata.name)
         reviews = await self.github.list_reviews(pull.repository, pull.number)
@@ -205,14 +212,15 @@ class Gatherer:
 
     async def _base_changed(self, promotion: Promotion, preview: Preview) -> tuple[str, ...]:
         """Touched paths that the target branch changed since the preview was made."""
-        if promotion.state not in (State.REVIEW, State.QUEUED):
+        ready = promotion.early.base if promotion.early is not None and promotion.is_ahead else None
+        if promotion.state not in (State.REVIEW, State.QUEUED) and ready is None:
             return ()
-        url = preview.target.url
+        url, base = preview.target.url, ready or preview.base
         await self.git.fetch(url)
         tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
-        if tip is None or tip == preview.base:
+        if tip is None or tip == base:
             return ()
-        changed = await self.git.diff(url, preview.base, tip)
+        changed = await self.git.diff(url, base, tip)
         return tuple(path for path, _, _ in changed if path in preview.touched)
 
     async def _lost(self, promotion: Promotion, preview: Preview) -> str:
@@ -224,6 +232,12 @@ class Gatherer:
         await self.git.fetch(url)
         tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
         return await find_lost_change(self.git, preview, tip) if tip is not None else "the branch is gone"
+
+    async def _done(self, promotion: Promotion, preview: Preview) -> str:
+        """What was applied before the merge, of a promotion that applies there."""
+        if not promotion.is_ahead:
+            return ""
+        return describe_done(preview, await self.store.list_steps(promotion.id), promotion.first_attempt)
 
     async def _applied(self, promotion: Promotion, preview: Preview) -> bool:
         """Whether an apply or another effect has begun since the merge; one that stopped before it has not."""
@@ -292,59 +306,6 @@ class Gatherer:
 
 def _variables(stage: Stage) -> object:
     return (*stage.variables, *(stage.template.variables if stage.template is not None else ()))
-
-
-def _needed(policy: ReviewPolicy, *, destroys: bool, rollback: bool) -> tuple[int, int]:
-    """How many approvals a merge needs, and how many of those entitled to approve a deletion."""
-    rule = policy.approvals
-    if rollback:
-        return policy.rollback_count, needs_for_destroy(rule.on_destroy, destroys=destroys)
-    if not policy.auto_merge:
-        return rule.count, needs_for_destroy(rule.on_destroy, destroys=destroys)
-    if not destroys or "destroy" in policy.auto_merge_allow:
-        return 0, 0
-    # Without a rule of its own, one person is enough where normally none is asked.
-    return 1, 1 if rule == Approvals() else rule.on_destroy.count
-
-
-def _gates(
-    promotion: Promotion, preview: Preview, tally: Tally, pull: PullRequest | None, record: StageRecord
-) -> tuple[Gate, ...]:
-    """Every condition of the merge, in the order in which people read them."""
-    gates = [Gate("wait", wait.open, wait.reason or wait.subject) for wait in preview.waits]
-    frozen = record.frozen and not promotion.rollback
-    gates.append(Gate("freeze", not frozen, f"frozen: {record.frozen}" if frozen else "no freeze"))
-    hold = record.holds.get(promotion.freight.origin)
-    # A person's choice of Freight holds auto-promotion and not itself; `/hold` holds what it is said to.
-    same = hold is not None and promotion.corrects and hold.freight == promotion.freight.name
-    chosen = hold is not None and hold.created_at is not None and (hold.promotion == promotion.id or same)
-    if hold is not None and not chosen:
-        gates.append(Gate("hold", False, f"on hold: {hold.reason or 'somebody promoted other Freight'}"))
-    if pull is not None:
-        gates.append(_approval_gate(tally))
-        if pull.base_branch != preview.target.branch:
-            where = f"the pull request goes to {pull.base_branch} instead of {preview.target.branch}"
-            gates.append(Gate("target", False, where))
-        if pull.mergeable is False and pull.open:
-            gates.append(Gate("conflict", False, f"the branch conflicts with {pull.base_branch}"))
-        if pull.draft and pull.open:
-            gates.append(Gate("draft", False, "the pull request is a draft"))
-    return tuple(gates)
-
-
-def _approval_gate(tally: Tally) -> Gate:
-    if tally.objections:
-        return Gate("approvals", False, f"{', '.join(tally.objections)} asked for changes")
-    if tally.by_policy:
-        return Gate("approvals", True, f"the policy {tally.by_policy} approves")
-    if tally.count < tally.needed:
-        return Gate("approvals", False, f"{tally.count} of {tally.needed} approvals")
-    if tally.destroy_count < tally.destroy_needed:
-        reason = (
-            f"{tally.destroy_count} of {tally.destroy_needed} approvals for a plan that deletes or replaces"
-        )
-        return Gate("approvals", False, reason)
-    return Gate("approvals", True, f"approved by {', '.join(tally.approvers) or 'nobody (none needed)'}")
 
 
 def _retry_at(preview: Preview) -> datetime | None:

@@ -16,10 +16,12 @@ from bot.domain.freight import Freight, FreightOrigin
 from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage
 from bot.domain.planning import (
+    BeginApply,
     BeginFulfil,
     ContinueFulfil,
     End,
     EnsureSegment,
+    Halt,
     Hold,
     MakePreview,
     Merge,
@@ -32,7 +34,7 @@ from bot.domain.planning import (
 from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.tasks import TaskError
 from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
-from bot.workflow import engine
+from bot.workflow import early, engine
 from bot.workflow.auditing import describe_release
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.publish import Publisher
@@ -188,9 +190,11 @@ class StageLooker:
         | MakePreview
         | Merge
         | BeginFulfil
+        | BeginApply
         | ContinueFulfil
         | EnsureSegment
         | Hold
+        | Halt
         | End,
     ) -> None:
         promotion = seen.promotion
@@ -207,27 +211,30 @@ class StageLooker:
             case _ if promotion is None:
                 raise TerminalError(f"{action} needs a promotion")
             case MakePreview(reason=reason):
-                await self._begin(
-                    promotion, "preview", replace(promotion, preview_wanted="", reason=reason, wake_at=None)
-                )
+                again = replace(early.afresh(promotion), preview_wanted="", reason=reason, wake_at=None)
+                await self._begin(promotion, "preview", again)
             case Merge():
                 await self._merge(seen, promotion, action)
             case BeginFulfil(merge=merge, reason=reason):
-                begun = replace(
-                    promotion, state=State.FULFILLING, merge_commit=merge, reason=reason, wake_at=None
-                )
+                begun = early.merged(promotion, merge, reason)
                 await self._begin(promotion, "fulfil", begun, detail=describe_release(seen))
-            case ContinueFulfil(reason=reason):
-                begun = replace(promotion, state=State.FULFILLING, stop=None, reason=reason, wake_at=None)
-                await self._begin(promotion, "fulfil", begun)
+            case BeginApply():
+                begun = early.begun(promotion, action)
+                await self._begin(promotion, "fulfil", begun, detail=describe_release(seen))
+            case ContinueFulfil():
+                await self._begin(promotion, "fulfil", early.continued(promotion, action))
             case EnsureSegment():
                 await self._ensure(promotion)
-                if promotion.merge_commit is not None:
+                if promotion.merge_commit is not None or promotion.is_ahead:
                     await self.reporter.report(seen, promotion.reason)
             case Hold(merge=merge, reason=reason):
                 held = replace(promotion, state=State.HELD, merge_commit=merge, reason=reason)
                 told = replace(self._told(held, "held", reason), detail=describe_release(seen))
                 await self.store.save_promotion(held, expected=promotion, event=told)
+            case Halt(stop=stop):
+                halted = replace(promotion, state=State.STOPPED, stop=stop, reason=stop.reason)
+                told = self._told(halted, "stopped", stop.reason)
+                await self.store.save_promotion(halted, expected=promotion, event=told)
             case End():
                 await self._end(seen, promotion, action)
             case _:
@@ -264,14 +271,17 @@ class StageLooker:
     async def _merge(self, seen: Snapshot, promotion: Promotion, action: Merge) -> None:
         if seen.pull is None:
             return
-        outcome = await self.github.merge_pull_request(
-            seen.pull.repository,
-            seen.pull.number,
-            head=action.head,
-            method=action.method,
-            title=f"{seen.pull.title} (#{seen.pull.number})",
-            message=action.reason,
-        )
+        if promotion.is_ahead:
+            outcome = await early.merge(self.github, self.gatherer.git, promotion, seen.pull, action.head)
+        else:
+            outcome = await self.github.merge_pull_request(
+                seen.pull.repository,
+                seen.pull.number,
+                head=action.head,
+                method=action.method,
+                title=f"{seen.pull.title} (#{seen.pull.number})",
+                message=action.reason,
+            )
         if isinstance(outcome, MergeDone):
             await self._event(promotion, "merged", action.reason)
             return

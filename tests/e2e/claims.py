@@ -101,10 +101,10 @@ def deferred(road: Road, number: int) -> list[str]:
     return patch_lines(quoted_patch(road.issue(number).body or ""))
 
 
-def on_merge(road: Road, number: int) -> list[str]:
+def on_merge(road: Road, number: int, heading: str = "On merge") -> list[str]:
     """The names of the steps that the body says will be done on merge, in order."""
     body = road.issue(number).body or ""
-    part = re.search(r"### On merge, in this order\n\n((?:\d+\. .*\n)+)", body + "\n")
+    part = re.search(rf"### {heading}, in this order\n\n((?:\d+\. .*\n)+)", body + "\n")
     return re.findall(r"^\d+\. \*\*([^*]+)\*\*", part[1], re.MULTILINE) if part else []
 
 

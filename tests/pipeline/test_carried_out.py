@@ -71,14 +71,6 @@ def test_git_repositories_and_charts_are_carried_out(url: str) -> None:
             "https alone",
             id="a git repository by ssh",
         ),
-        pytest.param(
-            replace(
-                GOOD,
-                review_policies=(ReviewPolicy(Metadata("early"), Selector(name="dev"), apply="BeforeMerge"),),
-            ),
-            "BeforeMerge",
-            id="apply before the merge, where the policy selects the Stage",
-        ),
     ],
 )
 def test_a_stage_that_needs_more_has_an_error(pipeline: Pipeline, says: str) -> None:
@@ -124,6 +116,12 @@ EARLY = uses("git-push", "git-open-pr", "tf-apply", "git-wait-for-pr")
             {"effects_before_review": True},
             "effectsBeforeReview is not carried out yet",
             id="an apply before the review that the policy wants",
+        ),
+        pytest.param(
+            uses("git-open-pr", "git-wait-for-pr"),
+            {"apply": "BeforeMerge"},
+            "what stands behind that is done after the merge",
+            id="an apply before the merge that the task itself waits for",
         ),
         pytest.param(
             uses("git-open-pr", "git-wait-for-pr"), {"review": "None"}, "review: None", id="no review at all"

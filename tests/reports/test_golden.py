@@ -12,7 +12,7 @@ from bot.domain.approvals import Tally
 from bot.domain.files import Change, File
 from bot.domain.github import CheckRun
 from bot.domain.planning import Gate
-from bot.domain.promotion import State, StepStatus, Stop
+from bot.domain.promotion import EarlyApply, State, StepStatus, Stop
 from bot.domain.review import ApplyKind, Lane, Patch, PreparedCommit, Problem, Split
 from bot.domain.terraform import Action, AttributeChange, ResourceChange
 from bot.domain.view import PromotionView, StageLine
@@ -21,13 +21,16 @@ from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_gate_check, render_outcome_check, render_plan_check
 from bot.reports.comments import render_outcome_comment, render_plan_comment
 from tests.reports.views import (
+    BASE,
     EXCLUDED,
+    HEAD,
     MAIN,
     MERGE,
     NEW,
     NOW,
     OLD,
     STRICT,
+    TFVARS,
     VALUES,
     apply,
     create,
@@ -207,7 +210,59 @@ def superseded() -> PromotionView:
     return view(promotion=promotion(state=State.ABORTED, reason="superseded by keen-lynx", finished_at=NOW))
 
 
-BEFORE = [first_release, image_only, red_plan, destroying, waiting_for_approvals, rollback]
+def waiting_for_apply() -> PromotionView:
+    gates = (
+        Gate("approvals", True, "approved by dana"),
+        Gate("apply", False, "waits for `/apply` by an approver"),
+    )
+    return view(
+        gates=gates,
+        tally=Tally(1, 1),
+        waiting="ready to be applied: an approver types `/apply`",
+        auto_merge=True,
+        early=True,
+    )
+
+
+def failed_before_merge() -> PromotionView:
+    seen = waiting_for_apply()
+    stop = Stop("promote::apply-network: terraform apply failed", "", failed=True)
+    early = EarlyApply(seen.promotion.digest, "dana", head=HEAD, base=BASE, commit=HEAD)
+    failed = promotion(
+        state=State.STOPPED, stop=stop, reason=stop.reason, early=early, effects_begun=True, attempt=1
+    )
+    gates = (
+        Gate("approvals", True, "approved by dana"),
+        Gate("apply", False, "stopped before the merge"),
+    )
+    ran = run(
+        "promote::apply-network", StepStatus.FAILED, "terraform apply failed", detail={"log": "Error: no"}
+    )
+    return replace(seen, promotion=failed, gates=gates, waiting=stop.reason, outcome=outcome(ran))
+
+
+def rollback_that_keeps() -> PromotionView:
+    kept = apply(None, ApplyKind.KEPT)
+    found = preview(kept, lane=Lane.COMPLETE, origins={})
+    edit = replace(found.steps[1], left_out=(f"src/{TFVARS}",))
+    return view(
+        promotion=promotion(rollback=True, freight=OLD, actor="olivia"),
+        preview=replace(found, steps=(found.steps[0], edit, *found.steps[2:])),
+        current=NEW,
+    )
+
+
+BEFORE = [
+    first_release,
+    image_only,
+    red_plan,
+    destroying,
+    waiting_for_approvals,
+    rollback,
+    waiting_for_apply,
+    failed_before_merge,
+    rollback_that_keeps,
+]
 AFTER = [stopped, failed_apply, done, held, under_way, superseded]
 
 

@@ -13,7 +13,7 @@ from bot.domain.review import Pin, Presence, StepReport
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Value
 from bot.ports import Git
-from bot.steps.contract import Config, MergedBranch, Step, StepContext, StepResult
+from bot.steps.contract import Config, MergedBranch, Onto, Step, StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree
 from tests.steps.fakes import FakeArgoCD, FakePlans, FakeTerraform, FakeVault
 
@@ -62,6 +62,7 @@ class Bench:
     argocd: FakeArgoCD = field(default_factory=lambda: FakeArgoCD(NOW))
     pins: dict[str, Pin] = field(default_factory=dict)
     merged: MergedBranch | None = None
+    onto: Onto | None = None
     reports: list[StepReport] = field(default_factory=list)
     approved: dict[str, StepReport] = field(default_factory=dict)
     journal: dict[str, StepRun] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Bench:
             merge=self.merge,
             pins=self.pins,
             merged=self.merged,
+            onto=self.onto,
             author=("lockstep", "bot@example.com"),
         )
 
