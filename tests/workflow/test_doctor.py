@@ -79,7 +79,7 @@ FREIGHT = "${{ imageFrom(vars.image).Tag }}"
             branches(branch="targetBranch: env/${{ ctx.stage }}"),
             ([NamedBranch(OPERATIONS, "env/staging")], 0),
         ),
-        (branches(branch="maxAttempts: 3"), ([NamedBranch(OPERATIONS, "main")], 0)),
+        (branches(branch="provider: github"), ([NamedBranch(OPERATIONS, "main")], 0)),
         (branches(url=f"repoURL: https://x.example/{FREIGHT}.git\n        checkout"), ([], 1)),
     ],
     ids=[
