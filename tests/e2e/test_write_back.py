@@ -18,6 +18,7 @@ from tests.e2e.talk import misbehave, say
 pytestmark = pytest.mark.e2e
 
 VALUES = "env/dev/helm/values.yaml"
+TFVARS = "env/dev/terraform/env.auto.tfvars"
 _MAINTAIN = 2
 BY_PULL_REQUEST = "writeBack: PullRequest\n"
 
@@ -174,6 +175,20 @@ async def test_a_push_that_is_refused_becomes_a_follow_up_also_after_a_kill(star
     assert road.operation()["syncResult"]["revision"] == await road.tip()
     assert "OTEL_SERVICE_NAME: otel-1.1.0" in await road.read(VALUES)
     assert [name for name in await road.branches() if "_release" in name] == []
+
+
+async def test_where_nobody_reviews_everything_goes_by_one_follow_up(start_road: StartRoad) -> None:
+    road = await start_road(Seed(review=f"review: None\n{BY_PULL_REQUEST}"), released=True, bot=False)
+    protect(road)
+    before = await road.tip()
+    await road.start_bot()
+    after = await road.last_event()
+    await road.publish(otel="1.1.0", lambda_="1.1.0")
+    await road.wait_for_success(after=after)
+    (one,) = follow_ups(road)
+    assert [c.sha for c in await road.commits_since(before)] == [merged_at(road, one.number)]
+    changed = [line.partition(":")[0] for line in await road.changed(before)]
+    assert changed == [VALUES, VALUES, TFVARS, TFVARS]
 
 
 async def _branch_is_there(road: Road) -> bool:
