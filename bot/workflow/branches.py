@@ -29,7 +29,9 @@ async def find_branch(git: Git, gatherer: Gatherer, promotion: Promotion) -> Bra
         return Branch(None)
     await git.fetch(promotion.target.url)
     tip = await git.resolve(promotion.target.url, f"refs/heads/{promotion.branch}")
-    return Branch(tip, tip is not None and bool(await gatherer.people_below(promotion, tip)))
+    if tip is None or tip == promotion.drop:
+        return Branch(tip)
+    return Branch(tip, bool(await gatherer.people_below(promotion, tip)))
 
 
 async def find_base(

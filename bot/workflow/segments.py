@@ -119,6 +119,7 @@ class Worker:
                 cancel_requested=newest.cancel_requested,
                 accepted=newest.accepted,
                 preview_wanted=newest.preview_wanted,
+                drop=after.drop if newest.drop == expected.drop else newest.drop,
                 pushers=tuple(dict.fromkeys((*after.pushers, *newest.pushers))),
             )
             expected = newest

@@ -1,4 +1,4 @@
-"""The bot's own workflow over a world in memory: time passes at once, and it can be killed at every touch of the world."""
+"""The bot's own workflow over a world in memory: time passes at once, and every touch of the world may kill it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,23 @@ from bot.adapters.store.store import DatabaseStore
 from bot.app import join, load
 from bot.domain.argocd import Application
 from bot.domain.events import AppIdentity, Commented
-from bot.domain.files import CommitId
 from bot.domain.github import CommentId, Permission, PullNumber, User
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion
 from bot.domain.review import Preview
-from bot.domain.terraform import ApplyOutcome, Applied, Failed, PlanOutcome, Planned
-from bot.ports import GitHub, HttpRequest, HttpResponse, Ports, Signature, SyncRefused, SyncStarted
-from bot.ports import TerminalError, TerraformRun, TransientError
+from bot.domain.terraform import Applied, ApplyOutcome, Failed, Planned, PlanOutcome
+from bot.ports import (
+    GitHub,
+    HttpRequest,
+    HttpResponse,
+    Ports,
+    Signature,
+    SyncRefused,
+    SyncStarted,
+    TerminalError,
+    TerraformRun,
+    TransientError,
+)
 from bot.settings import Settings
 from bot.workflow.branches import find_base, find_branch
 from bot.workflow.configuration import Configuration
@@ -199,12 +208,19 @@ class World:
         self.http.answer("POST", "https://hooks.example/migrate", 200, "{}")
         self.git.push_files("main", BASE, "first", self.signature("ada"))
         for number, (login, role) in enumerate(
-            (("ada", Permission.WRITE), ("bob", Permission.WRITE), ("cyn", Permission.ADMIN), ("uma", Permission.READ))
+            (
+                ("ada", Permission.WRITE),
+                ("bob", Permission.WRITE),
+                ("cyn", Permission.ADMIN),
+                ("uma", Permission.READ),
+            )
         ):
             self.people[login] = User(login, number + 1)
             self.github.permissions[login] = role
 
     def now(self) -> datetime:
+        """Never the same time twice."""
+        self.loop.passed += 0.001
         return START + timedelta(seconds=self.loop.passed)
 
     def signature(self, who: str) -> Signature:
@@ -233,7 +249,9 @@ class Bot:
         # What a crash of the machine would lose is not what these tests are about.
         event.listen(database.engine, "connect", _do_not_sync)
         self.store = DatabaseStore(OneThread(database.engine, database.threads, self.world.tick), FakeVault())
-        self.configuration = Configuration(FixedSource(texts(acts=self.world.acts)), self.store, partial(load))
+        self.configuration = Configuration(
+            FixedSource(texts(acts=self.world.acts)), self.store, partial(load)
+        )
         ports = self._ports()
         settings = Settings.from_env(
             {
@@ -325,7 +343,9 @@ class Bot:
             if not looked and not worked:
                 return
         promotion = await self.promotion()
-        self.claims.broken.append(f"it never comes to rest: {promotion and (promotion.state, promotion.reason)}")
+        self.claims.broken.append(
+            f"it never comes to rest: {promotion and (promotion.state, promotion.reason)}"
+        )
 
     async def preview_again(self, promotion: Promotion) -> Preview | None:
         """What another replica would preview now; None if the branch conflicts."""
@@ -358,8 +378,3 @@ class Bot:
 
 def _do_not_sync(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous=OFF")
-
-
-def tip_of(world: World, branch: str = "main") -> CommitId:
-    """Where a branch is on the server."""
-    return world.git.tip(branch)

@@ -45,10 +45,11 @@ class Claims:
     applied_inputs: str = ""
     """The inputs of the last apply, if it succeeded and its Promotion too; empty otherwise."""
     last_inputs: str = ""
+    known_pulls: set[int] = field(default_factory=set)
     drifted: bool = False
     """Whether somebody else wrote the state since our last apply."""
 
-    # -- approvals ---------------------------------------------------------------------------------------------------
+    # -- approvals -------------------------------------------------------------------------------------------
 
     async def remember(self, store: Store, promotion: Promotion | None) -> None:
         """Keep the preview in force, and judge the heads that carry its digest (7)."""
@@ -80,9 +81,13 @@ class Claims:
             and review.commit is not None
             and self._digest_of(review.commit) == promotion.digest
         }
-        against = [r for name, r in latest.items() if r.state is ReviewState.CHANGES_REQUESTED and self.may_write(name)]
+        against = [
+            r
+            for name, r in latest.items()
+            if r.state is ReviewState.CHANGES_REQUESTED and self.may_write(name)
+        ]
         needed = 2 if self.previews[promotion.digest].destroys else 1
-        return len(good) >= needed and not against and self._digest_of(pull.head) == promotion.digest
+        return len(good) >= needed and not against
 
     def may_write(self, login: str) -> bool:
         """Whether a person has write permission now."""
@@ -92,27 +97,35 @@ class Claims:
         return self.git.commits[commit].trailers.get("Lockstep-Preview", "")
 
     def beginning(self, promotion: Promotion | None, earlier: bool) -> None:
-        """A Promotion may be about to be fulfilled (8): somebody approved just what it is, or accepted it."""
+        """A Promotion may be about to be fulfilled: it may have effects if somebody approved just what was merged.
+
+        `earlier` tells whether the approvals were there when the bot began to look.
+        """
         if promotion is None or promotion.running != "fulfil" or promotion.id in self.sanctioned:
             return
         preview = self.previews.get(promotion.digest)
+        accepted = self.accepted & set(promotion.accepted)
+        if preview is None:
+            return
         if promotion.merge_commit is None:
-            fine = preview is not None and preview.lane is Lane.NO_OP and not preview.is_red
+            fine = preview.lane is Lane.NO_OP and not preview.is_red
         else:
-            fine = promotion.digest in self.accepted or earlier or self.approved(promotion)
-        if not fine:
-            self.broken.append(f"8: {promotion.id} begins although nobody approved {promotion.digest}")
-        self.sanctioned[promotion.id] = {promotion.digest}
+            fine = (earlier or self.approved(promotion)) and self._is_merged(preview, promotion.merge_commit)
+        if fine or accepted:
+            self.sanctioned[promotion.id] = {promotion.digest, *accepted}
+
+    def _is_merged(self, preview: Preview, merge: CommitId) -> bool:
+        return all(self.git.text(merge, p) == self.git.text(preview.tree, p) for p in (VALUES, TFVARS))
 
     def _entitled(self, what: str) -> Promotion | None:
         """The acting Promotion, if it may have effects."""
         acting = self.acting
         if acting is None or acting.running != "fulfil" or acting.id not in self.sanctioned:
-            self.broken.append(f"1, 8: {what} although nothing is fulfilled")
+            self.broken.append(f"1, 8: {what} although nobody approved what was merged")
             return None
         return acting
 
-    # -- Terraform -----------------------------------------------------------------------------------------------------
+    # -- Terraform -------------------------------------------------------------------------------------------
 
     def planning(self, run: TerraformRun) -> None:
         """A plan is about to be made (4, 12)."""
@@ -153,7 +166,7 @@ class Claims:
         # A rest of what was approved, after an apply that failed.
         return acting.attempt > 1 and any(_is_rest(plan, approved) for approved in known)
 
-    # -- git -----------------------------------------------------------------------------------------------------------
+    # -- git -------------------------------------------------------------------------------------------------
 
     def pushing(self, branch: str, old: CommitId | None, new: CommitId | None) -> None:
         """The bot is about to move a branch (1, 4, 5, 6)."""
@@ -193,7 +206,7 @@ class Claims:
         if others or self.acting is None:
             self.broken.append(f"18: #{pull.number} is open beside {[p.number for p in others]}")
 
-    # -- effects ---------------------------------------------------------------------------------------------------------
+    # -- effects ---------------------------------------------------------------------------------------------
 
     def syncing(self, revision: str) -> None:
         """Argo CD is asked for a sync (5, 8)."""
@@ -202,7 +215,9 @@ class Claims:
             return
         text = self.git.text(CommitId(revision), VALUES)
         if tag_in(text) != acting.freight.images[0].tag:
-            self.broken.append(f"5: {acting.freight.alias} is synced at a commit with the tag {tag_in(text)!r}")
+            self.broken.append(
+                f"5: {acting.freight.alias} is synced at a commit with the tag {tag_in(text)!r}"
+            )
 
     def posting(self, request: HttpRequest) -> None:
         """A request is sent (4, 8, 9)."""
@@ -215,7 +230,7 @@ class Claims:
         if self.posted[acting.id, acting.attempt] > 1:
             self.broken.append("9: a request is sent twice in one attempt")
 
-    # -- after a segment -------------------------------------------------------------------------------------------------
+    # -- after a segment -------------------------------------------------------------------------------------
 
     async def ended(self, store: Store, promotion: Promotion | None) -> None:
         """A segment ended (5, 13)."""
@@ -228,13 +243,14 @@ class Claims:
         if promotion.state is not State.REVIEW or promotion.pull is None or preview is None or preview.is_red:
             return
         barrier = any(apply.kind.is_barrier for apply in preview.applies)
-        if preview.lane is Lane.NO_OP and promotion.head == promotion.own_commits[-1:] and not self.acts:
-            self.broken.append("13: a pull request without a change")
-        base, head = promotion.base, promotion.own_commits[-1] if promotion.own_commits else None
-        tag = promotion.freight.images[0].tag
-        if barrier and base is not None and head is not None and self.git.commits[head].parents == (base,):
-            if tag_in(self.git.text(head, VALUES)) == tag != tag_in(self.git.text(base, VALUES)):
-                self.broken.append("5: values are merged before the apply")
+        if promotion.pull not in self.known_pulls and preview.lane is Lane.NO_OP:
+            self.broken.append("13: a pull request is opened without a change")
+        self.known_pulls.add(promotion.pull)
+        base, head = promotion.base, next(reversed(promotion.own_commits), None)
+        if not barrier or base is None or head is None or self.git.commits[head].parents != (base,):
+            return
+        if tag_in(self.git.text(head, VALUES)) != tag_in(self.git.text(base, VALUES)):
+            self.broken.append("5: values are merged before the apply")
 
 
 def _inputs(run: TerraformRun) -> str:
@@ -245,6 +261,7 @@ def _inputs(run: TerraformRun) -> str:
 def _is_rest(plan: Plan, approved: Plan) -> bool:
     known = {change.address: change.action for change in approved.changes}
     return all(
-        known.get(change.address) in (change.action, Action.CREATE if change.action is Action.REPLACE else None)
+        known.get(change.address)
+        in (change.action, Action.CREATE if change.action is Action.REPLACE else None)
         for change in plan.changes
     )

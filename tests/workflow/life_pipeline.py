@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
-from tests.e2e.pipelines import TAG, URL as OUTPUT
-from tests.e2e.pipelines import C, M, P, S, hcl, policy, shipped, stage, task, values
+from tests.e2e.pipelines import TAG, C, M, P, S, hcl, policy, shipped, stage, task, values
+from tests.e2e.pipelines import URL as OUTPUT
 
 URL = "https://github.sandbox.example/acme/operations.git"
 TFVARS = "env/dev/terraform/main.auto.tfvars"
@@ -47,7 +47,10 @@ def freight(otel: int, function: int, now: datetime) -> Freight:
         alias=f"freight-{otel}-{function}",
         origin=FreightOrigin("otel"),
         discovered_at=now,
-        images=(Image(OTEL, str(otel), "sha256:" + "a" * 64), Image(FUNCTION, str(function), "sha256:" + "b" * 64)),
+        images=(
+            Image(OTEL, str(otel), "sha256:" + "a" * 64),
+            Image(FUNCTION, str(function), "sha256:" + "b" * 64),
+        ),
     )
 
 

@@ -164,9 +164,7 @@ class MemoryGit:
         self.trees[name] = tree
         return name
 
-    def make(
-        self, tree: TreeId, parents: Sequence[CommitId], message: str, signature: Signature
-    ) -> CommitId:
+    def make(self, tree: TreeId, parents: Sequence[CommitId], message: str, signature: Signature) -> CommitId:
         """A commit; the same arguments give the same id."""
         said = f"commit {tree} {list(parents)} {message} {signature}"
         name = CommitId(hashlib.sha1(said.encode()).hexdigest())

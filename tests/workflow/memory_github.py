@@ -25,7 +25,7 @@ from bot.domain.github import (
     User,
 )
 from bot.domain.values import Json
-from bot.ports import MergeDone, MergeRefused, Merged, Signature
+from bot.ports import Merged, MergeDone, MergeRefused, Signature
 from tests.workflow.memory_git import MemoryGit
 
 OPS = Repository("acme", "ops")
@@ -183,7 +183,14 @@ class MemoryGitHub:
         status = CheckStatus.COMPLETED if check.conclusion is not None else CheckStatus.IN_PROGRESS
         known = len(self.checks) + 1
         posted = PostedCheck(
-            CheckId(known), check.name, check.head, 1, status, check.conclusion, check.external_id, check.title
+            CheckId(known),
+            check.name,
+            check.head,
+            1,
+            status,
+            check.conclusion,
+            check.external_id,
+            check.title,
         )
         self.checks[check.head, check.name] = posted
         return posted

@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bot.domain.github import Permission, ReviewState
 from bot.domain.promotion import Promotion, State
@@ -30,7 +30,14 @@ PEOPLE = st.sampled_from(["ada", "bob", "cyn", "uma"])
 WRITERS = st.sampled_from(["ada", "bob", "cyn"])
 COMMANDS = (
     *("/freeze audit", "/unfreeze", "/hold", "/resume", "/cancel", "/plan", "/retry", "/retry"),
-    *("/rollback dev", "/promote dev", "/promote dev FREIGHT", "/apply DIGEST", "/apply DIGEST", "/apply 0123456789abcdef"),
+    *(
+        "/rollback dev",
+        "/promote dev",
+        "/promote dev FREIGHT",
+        "/apply DIGEST",
+        "/apply DIGEST",
+        "/apply 0123456789abcdef",
+    ),
 )
 EDITS: dict[str, tuple[str, Callable[[str], str]]] = {
     "another key": (VALUES, lambda text: text.replace("LEVEL: info", "LEVEL: debug")),
@@ -42,7 +49,6 @@ EDITS: dict[str, tuple[str, Callable[[str], str]]] = {
     "what is not valid": (TFVARS, lambda text: _line(text, "fn__memory =", '"!"')),
     "elsewhere": ("README.md", lambda text: text + "more\n"),
 }
-_CALM = 0
 
 
 def _line(text: str, key: str, value: str) -> str:
@@ -96,7 +102,7 @@ class Life(RuleBasedStateMachine):
         """The newest pull request."""
         return max(self.world.github.pulls, default=None)
 
-    # -- the bot -------------------------------------------------------------------------------------------------------
+    # -- the bot ---------------------------------------------------------------------------------------------
 
     @rule()
     def work(self) -> None:
@@ -128,21 +134,22 @@ class Life(RuleBasedStateMachine):
             return
         if self.world.terraform.dead or self.world.terraform.locked is not None:
             return
+        armed, self.world.armed = self.world.armed, None
         again = self.loop.run_until_complete(self.bot.preview_again(found))
+        self.world.armed = armed
         assert again is None or again.digest == found.digest
 
-    # -- what is released ----------------------------------------------------------------------------------------------
+    # -- what is released ------------------------------------------------------------------------------------
 
     @rule(what=st.sampled_from(["otel", "function", "both", "both"]))
     def new_release(self, what: str) -> None:
         self.versions[0] += what != "function"
         self.versions[1] += what != "otel"
-        made = freight(*self.versions, self.world.now())
+        made = freight(self.versions[0], self.versions[1], self.world.now())
         self.run(self.bot.store.add_freight(made))
 
-    # -- people --------------------------------------------------------------------------------------------------------
+    # -- people ----------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.pull())
     @rule(
         who=PEOPLE,
         state=st.sampled_from([*[ReviewState.APPROVED] * 4, ReviewState.CHANGES_REQUESTED]),
@@ -152,27 +159,25 @@ class Life(RuleBasedStateMachine):
         if number is not None:
             self.world.github.review(number, self.world.people[who], state)
 
-    @precondition(lambda self: self.pull())
     @rule(who=PEOPLE)
     def dismiss(self, who: str) -> None:
-        self.world.github.dismiss(self.pull() or 0, self.world.people[who])
+        if self.pull():
+            self.world.github.dismiss(self.pull() or 0, self.world.people[who])
 
     @rule(who=PEOPLE, role=st.sampled_from([Permission.READ, Permission.WRITE, Permission.WRITE]))
     def rights(self, who: str, role: Permission) -> None:
         self.world.github.permissions[who] = role
 
-    @precondition(lambda self: self.pull())
     @rule(who=WRITERS, bypass=st.sampled_from([False, False, True]), squash=st.booleans())
     def merge(self, who: str, bypass: bool, squash: bool) -> None:
         number = self.pull()
         if number is not None and (bypass or self.world.github.is_green(number)):
             self.world.github.merge(number, who, squash=squash)
 
-    @precondition(lambda self: self.pull())
     @rule(what=st.sampled_from(["close", "retarget", "retarget back"]))
     def change_pull(self, what: str) -> None:
         github, number = self.world.github, self.pull() or 0
-        if not github.seen(number).open:
+        if not number or not github.seen(number).open:
             return
         if what == "close":
             github.close(number)
@@ -180,7 +185,6 @@ class Life(RuleBasedStateMachine):
         self.world.git.move("other", self.world.git.tip())
         github.retarget(number, "other" if what == "retarget" else "main")
 
-    @precondition(lambda self: self.world.git.has(BRANCH))
     @rule(who=WRITERS, what=st.sampled_from(sorted(EDITS)))
     def push_to_the_pull_request(self, who: str, what: str) -> None:
         self._push(BRANCH, who, what)
@@ -192,24 +196,27 @@ class Life(RuleBasedStateMachine):
     def _push(self, branch: str, who: str, what: str) -> None:
         path, change = EDITS[what]
         git = self.world.git
+        if not git.has(branch):
+            return
         before = git.text(git.tip(branch), path)
         if change(before) != before:
             git.push_files(branch, {path: change(before)}, what, self.world.signature(who))
 
-    @precondition(lambda self: self.pull() and self.world.github.seen(self.pull()).merged)
     @rule(who=WRITERS)
     def revert(self, who: str) -> None:
-        git, merge = self.world.git, self.world.github.seen(self.pull() or 0).merge_commit
+        git, number = self.world.git, self.pull()
+        merge = self.world.github.seen(number).merge_commit if number else None
         if merge is None:
             return
         parent = git.commits[merge].parents[0]
         changed = [path for path, _, _ in git.differences(parent, merge)]
         git.push_files("main", {p: git.text(parent, p) for p in changed}, "revert", self.world.signature(who))
 
-    @precondition(lambda self: self.pull())
     @rule(who=PEOPLE, text=st.sampled_from(COMMANDS), older=st.integers(0, 3))
     def command(self, who: str, text: str, older: int) -> None:
         found = self.promotion()
+        if not self.pull():
+            return
         number = self.pull() if found is None or found.pull is None else int(found.pull)
         wanted = ""
         if found is not None:
@@ -228,7 +235,41 @@ class Life(RuleBasedStateMachine):
         wrote = {name for commit, names in authors.items() if commit not in mine for name in names}
         return claims.may_write(who) and who != found.actor and who not in wrote
 
-    # -- the cloud -----------------------------------------------------------------------------------------------------
+    # -- what often follows one another ----------------------------------------------------------------------
+
+    @rule(
+        trouble=st.sampled_from(["", "", "move", "drift", "fail", "die in the apply", "surprise", "lock"]),
+        meanwhile=st.sampled_from(["", "", "elsewhere", "another key", "the memory"]),
+        dies=st.none() | st.integers(0, 120),
+        squash=st.booleans(),
+    )
+    def release(self, trouble: str, meanwhile: str, dies: int | None, squash: bool) -> None:
+        """What is open is approved and merged, while something else happens."""
+        self.work()
+        self.review("bob", ReviewState.APPROVED)
+        self.review("cyn", ReviewState.APPROVED)
+        self.work()
+        if trouble:
+            self.cloud(trouble)
+        if meanwhile:
+            self.push_to_main("ada", meanwhile)
+        self.merge("bob", bypass=False, squash=squash)
+        if dies is not None:
+            self.die_later(dies)
+        self.work()
+
+    @rule(healed=st.booleans(), who=WRITERS)
+    def answer(self, healed: bool, who: str) -> None:
+        """Somebody does what the bot asks for: retries what failed, or accepts what waits."""
+        found = self.promotion()
+        if healed:
+            self.cloud("heal")
+            self.cloud("unlock")
+        if found is not None and found.pull is not None:
+            self.command(who, "/retry" if found.state.ended else "/apply DIGEST", 0)
+        self.work()
+
+    # -- the cloud -------------------------------------------------------------------------------------------
 
     @rule(
         what=st.sampled_from(
@@ -258,15 +299,13 @@ class Life(RuleBasedStateMachine):
                 state.resources["fn"]["memory"] = "64"
                 self.cloud_changed = self.world.claims.drifted = True
 
-    # -- in the middle ---------------------------------------------------------------------------------------------------
+    # -- in the middle ---------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.world.armed is None)
     @rule(after=st.integers(0, 80))
     def die_later(self, after: int) -> None:
         """The process dies at one of its next touches of the world."""
-        self.world.armed = (after, _die)
+        self.world.armed = self.world.armed or (after, _die)
 
-    @precondition(lambda self: self.world.armed is None and self.pull())
     @rule(after=st.integers(0, 60), data=st.data())
     def interfere_later(self, after: int, data: st.DataObject) -> None:
         """People do something while the bot is at work."""
@@ -276,23 +315,23 @@ class Life(RuleBasedStateMachine):
                 [
                     lambda: self.merge(who, True, False),
                     lambda: self._push("main", who, what),
-                    lambda: self._push(BRANCH, who, what) if self.world.git.has(BRANCH) else None,
+                    lambda: self._push(BRANCH, who, what),
                     lambda: self.dismiss(who),
                     lambda: self.review(who, ReviewState.APPROVED),
-                    lambda: self.world.github.close(self.pull() or 0),
+                    lambda: self.change_pull("close"),
                 ]
             )
         )
-        self.world.armed = (after, happens)
+        self.world.armed = self.world.armed or (after, happens)
 
-    # -- what holds --------------------------------------------------------------------------------------------------------
+    # -- what holds ------------------------------------------------------------------------------------------
 
     @invariant()
     def nothing_is_broken(self) -> None:
         if hasattr(self, "world"):
             broken = self.world.claims.broken
             if broken:
-                note("\n".join(self.timeline()))
+                note("\n".join([*broken, *self.timeline()]))
             assert broken == []
 
     def timeline(self) -> list[str]:
@@ -300,7 +339,10 @@ class Life(RuleBasedStateMachine):
         self.world.armed = None
         events = self.loop.run_until_complete(self.bot.store.list_events(limit=60))
         found = self.promotion()
-        return [*(f"{e.at:%j %T} {e.promotion[-7:]} {e.kind}: {e.message}" for e in reversed(events)), f"{found}"]
+        return [
+            *(f"{e.at:%j %T} {e.promotion[-7:]} {e.kind}: {e.message}" for e in reversed(events)),
+            f"{found}",
+        ]
 
     def teardown(self) -> None:
         """Whatever happened: once all is well again and time passes, no work is left half done."""
@@ -322,8 +364,12 @@ class Life(RuleBasedStateMachine):
         self.work()
         found = self.promotion()
         self.nothing_is_broken()
-        frozen = found is not None and "on hold" in found.reason or found is not None and "frozen" in found.reason
-        assert found is None or frozen or (not found.running and found.state is not State.FULFILLING), found.reason
+        frozen = (found is not None and "on hold" in found.reason) or (
+            found is not None and "frozen" in found.reason
+        )
+        assert found is None or frozen or (not found.running and found.state is not State.FULFILLING), (
+            found.reason
+        )
 
 
 def _die() -> None:
