@@ -81,6 +81,8 @@ class Life(RuleBasedStateMachine):
             self.work()
             self.merge("bob", bypass=False, squash=False)
             self.work()
+        self.new_release("both")
+        self.work()
 
     def run(self, work: Coroutine[Any, Any, object]) -> None:
         """Let the bot do something; if it dies of it, another process begins."""
@@ -241,19 +243,19 @@ class Life(RuleBasedStateMachine):
         trouble=st.sampled_from(["", "", "move", "drift", "fail", "die in the apply", "surprise", "lock"]),
         meanwhile=st.sampled_from(["", "", "elsewhere", "another key", "the memory"]),
         dies=st.none() | st.integers(0, 120),
-        squash=st.booleans(),
+        approvers=st.sampled_from([(), ("bob",), ("bob", "cyn"), ("bob", "cyn"), ("uma", "ada")]),
     )
-    def release(self, trouble: str, meanwhile: str, dies: int | None, squash: bool) -> None:
-        """What is open is approved and merged, while something else happens."""
+    def release(self, trouble: str, meanwhile: str, dies: int | None, approvers: tuple[str, ...]) -> None:
+        """What is open is approved, perhaps, and merged, past the rules if need be, while something else happens."""
         self.work()
-        self.review("bob", ReviewState.APPROVED)
-        self.review("cyn", ReviewState.APPROVED)
+        for who in approvers:
+            self.review(who, ReviewState.APPROVED)
         self.work()
         if trouble:
             self.cloud(trouble)
         if meanwhile:
             self.push_to_main("ada", meanwhile)
-        self.merge("bob", bypass=False, squash=squash)
+        self.merge("bob", bypass=len(approvers) < 2, squash="uma" in approvers)
         if dies is not None:
             self.die_later(dies)
         self.work()
@@ -378,8 +380,8 @@ def _die() -> None:
 
 TestLife = Life.TestCase
 TestLife.settings = settings(
-    max_examples=60,
-    stateful_step_count=40,
+    max_examples=70,
+    stateful_step_count=25,
     deadline=None,
     derandomize=True,
     print_blob=True,
