@@ -202,7 +202,8 @@ class _Walk:
 
     def _comparison(self) -> Comparison:
         task = self.task
-        return Comparison(task.promotion, task.preview, self.tree, tuple(self.reports), self.fulfiller.vault)
+        reports, vault = tuple(self.reports), self.fulfiller.vault
+        return Comparison(task.promotion, task.preview, self.tree, reports, vault, task.merge, self.base)
 
     async def _execute(
         self, step: Step, approved: StepReport, config: Value

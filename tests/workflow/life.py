@@ -192,6 +192,8 @@ class World:
     loop: QuickLoop
     directory: Path
     acts: bool
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files of the configuration in place of the usual ones."""
     armed: tuple[int, Callable[[], None]] | None = None
     people: dict[str, User] = field(default_factory=dict)
 
@@ -250,7 +252,7 @@ class Bot:
         event.listen(database.engine, "connect", _do_not_sync)
         self.store = DatabaseStore(OneThread(database.engine, database.threads, self.world.tick), FakeVault())
         self.configuration = Configuration(
-            FixedSource(texts(acts=self.world.acts)), self.store, partial(load)
+            FixedSource({**texts(acts=self.world.acts), **self.world.files}), self.store, partial(load)
         )
         ports = self._ports()
         settings = Settings.from_env(

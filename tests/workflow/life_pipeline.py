@@ -22,17 +22,17 @@ BASE = {
 }
 APPLY = "uses: tf-apply\nas: tf-apply\nconfig:\n  dir: ./src/env/${{ ctx.stage }}/terraform\n"
 READ = "uses: tf-output\nas: tf-output\nconfig:\n  dir: ./src/env/${{ ctx.stage }}/terraform\n"
+WRITE = hcl("fn__image").replace("env.auto.tfvars", "main.auto.tfvars")
 POST = "uses: http\nas: migrate\nconfig:\n  url: https://hooks.example/migrate\n  method: POST\n"
 
 
 def texts(*, acts: bool) -> Mapping[str, str]:
     """The configuration's files; with `acts` the task sends a request behind its push."""
-    write = hcl("fn__image").replace("env.auto.tfvars", "main.auto.tfvars")
     last = (POST, S) if acts else (S,)
     return {
         "project.yaml": shipped("config/project.yaml"),
         "warehouse.yaml": shipped("config/warehouse.yaml"),
-        "promote.yaml": task((C, write, APPLY, READ, values(TAG, OUTPUT), M, P, *last)),
+        "promote.yaml": task((C, WRITE, APPLY, READ, values(TAG, OUTPUT), M, P, *last)),
         "stages.yaml": stage("dev"),
         "review.yaml": policy(),
     }
