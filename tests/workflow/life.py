@@ -43,6 +43,7 @@ from bot.workflow.looks import Looks
 from tests.steps.fakes import FakeArgoCD, FakeDns, FakeHttp, FakeTerraform, FakeVault
 from tests.workflow.life_claims import Claims
 from tests.workflow.life_pipeline import BASE, URL, texts
+from tests.workflow.life_ports import FixedSource, NoRules, NoSecrets, OneProject
 from tests.workflow.memory_git import MemoryGit
 from tests.workflow.memory_github import OPS, MemoryGitHub
 
@@ -165,26 +166,6 @@ class CountingHttp(FakeHttp):
         return answer
 
 
-class NoSecrets:
-    """There are none."""
-
-    def secret(self, project: str, name: str) -> Mapping[str, str] | None:
-        return None
-
-    def config_map(self, project: str, name: str) -> Mapping[str, str] | None:
-        return None
-
-
-@dataclass(frozen=True)
-class FixedSource:
-    """The configuration's files."""
-
-    files: Mapping[str, str]
-
-    async def read(self) -> tuple[str, Mapping[str, str]]:
-        return "c" * 40, self.files
-
-
 @dataclass
 class World:
     """What is outside of the bot and outlives it. `armed` is what happens after so many further touches of it."""
@@ -275,8 +256,10 @@ class Bot:
         return Ports(
             clock=world,
             git=world.git,
+            project_git=OneProject(world.git),
             terraform=world.terraform,
             github=cast(GitHub, world.github),
+            branch_rules=NoRules(),
             argocd=world.argocd,
             registry=never,
             charts=never,
