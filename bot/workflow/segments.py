@@ -227,16 +227,15 @@ class Worker:
         """The branch cannot be merged: the last preview stays, red, until the branch or its target changes there."""
         previous = await self.store.get_preview(promotion.id, promotion.preview)
         if previous is None:
-            raise TerminalError(
-                f"the preview of {promotion.id} is not to be found; promote the Freight again"
-            )
+            gone = f"the preview of {promotion.id} is not to be found; promote the Freight again"
+            raise TerminalError(gone)
         why = f"the branch conflicts with {previous.target.branch} in {', '.join(clash.paths[:5])}"
-        number = promotion.preview + 1
         # From this tip on it is counted what the target changes, or else the same clash would be found for ever.
         touched = previous.touched | frozenset(clash.paths)
         red = replace(previous, held=why, made_at=self.clock.now(), base=clash.tip, touched=touched)
-        await self.store.save_preview(promotion.id, number, red)
-        return await self._on_head(replace(promotion, preview=number, wake_at=None), previous, why, found)
+        promotion = replace(promotion, preview=promotion.preview + 1, wake_at=None)
+        await self.store.save_preview(promotion.id, promotion.preview, red)
+        return await self._on_head(promotion, previous, why, found)
 
     async def _on_head(self, promotion: Promotion, preview: Preview, reason: str, found: Branch) -> Promotion:
         """Nothing is written to the branch, but the head that was found is what the red preview speaks of."""
