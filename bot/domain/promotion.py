@@ -152,6 +152,8 @@ class Promotion:
     finished_at: datetime | None = None
     superseded_by: str = ""
     release_commit: CommitId | None = None
+    drop: CommitId | None = None
+    """A tip of the promotion branch whose people's commits somebody asked to drop; later ones are kept."""
     source: str = ""
     """The head branch that the task itself names for its pull request, empty where Lockstep does."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from bot.domain.files import CommitId
 from bot.domain.promotion import Promotion
 from bot.domain.review import Preview
 from bot.domain.splitting import Place
@@ -13,18 +15,28 @@ from bot.workflow.publish import Branch
 from bot.workflow.snapshots import Gatherer
 
 
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """The promotion branch cannot be merged into `tip`, where its target was: both changed these paths."""
+
+    tip: CommitId
+    paths: tuple[str, ...]
+
+
 async def find_branch(git: Git, gatherer: Gatherer, promotion: Promotion) -> Branch:
     """Where the promotion branch is before a preview is made, and whether people's commits are on it."""
     if promotion.pull is None or promotion.target is None:
         return Branch(None)
     await git.fetch(promotion.target.url)
     tip = await git.resolve(promotion.target.url, f"refs/heads/{promotion.branch}")
-    return Branch(tip, tip is not None and bool(await gatherer.people_below(promotion, tip)))
+    if tip is None or tip == promotion.drop:
+        return Branch(tip)
+    return Branch(tip, bool(await gatherer.people_below(promotion, tip)))
 
 
 async def find_base(
     git: Git, promotion: Promotion, previous: Preview | None, found: Branch
-) -> Base | Conflicted | None:
+) -> Base | Clash | None:
     """What the preview stands on where people's commits are on the branch: the merge of it into the base."""
     head = found.tip
     if not found.people or head is None or previous is None or promotion.target is None:
@@ -35,7 +47,7 @@ async def find_base(
         return None
     merged = await git.merge_trees(url, tip, head)
     if isinstance(merged, Conflicted):
-        return merged
+        return Clash(tip, merged.paths)
     signature = Signature("lockstep", "lockstep@localhost", promotion.created_at)
     commit = await git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
     return Base(Place(previous.target, previous.checkout, previous.source), tip, commit)

@@ -55,6 +55,7 @@ from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.by_hand import FreightByHand
 from bot.workflow.choosing import Choice
 from bot.workflow.drift_commands import DriftCommands
+from bot.workflow.dropping import promote_again
 from bot.workflow.reporting import Reporter
 from bot.workflow.reverification import Reverification
 from bot.workflow.rights import Rights
@@ -194,11 +195,10 @@ class Commands:
         freight = await self.choice.choose(stage, command.freight)
         candidate = select_candidates(stage, await self.choice.available(stage)).get(freight.origin)
         current = await self.store.find_current_promotion(project, name)
-        if current is not None and current.freight.name == freight.name and not current.effects_begun:
-            rebuilt = replace(current, own_commits=(), digest="", preview_wanted="asked for by `/promote`")
-            await self.store.save_promotion(rebuilt, expected=current)
+        if current is not None and current.freight.name == freight.name and current.merge_commit is None:
+            said = await promote_again(self.store, self.looker.gatherer, current)
             await self._look(stage)
-            return f"{freight.alias} is on its way to {name} already; it is previewed again"
+            return said
         await self._make_room(current, freight)
         started = await self.looker.start(stage, freight, actor=asked.author.login, actor_id=asked.author.id)
         if isinstance(started, str):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.domain.accepted import changed_outputs, with_accepted
 from bot.domain.compare import compare_patch, paths_left_open
 from bot.domain.digest import DIGEST_LENGTH, canonical
-from bot.domain.files import Change
+from bot.domain.files import Change, CommitId
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, Stop
 from bot.domain.review import CommitRecord, Preview, StepClass, StepReport
@@ -18,13 +18,19 @@ from bot.steps.worktree import WorkTree, join
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a walk has done so far against what was approved; `reports` are those of its steps."""
+    """What a walk has done so far against what was approved; `reports` are those of its steps.
+
+    `merge` is the merge that brought the prepared change, None where there was none; `base` the commit that the walk
+    stands on, None if that is the one that was previewed.
+    """
 
     promotion: Promotion
     preview: Preview
     tree: WorkTree
     reports: tuple[StepReport, ...]
     vault: Vault
+    merge: CommitId | None = None
+    base: CommitId | None = None
 
     async def find_stop(self, step: Step, approved: StepReport) -> Stop | None:
         """Why a step must not commit what is staged, None if it may, or commits nothing."""
@@ -54,16 +60,18 @@ class Comparison:
         return tuple(change for change in changes if not {change.path, join(checkout, change.path)} & states)
 
     def _wanted(self, record: CommitRecord) -> list[Change]:
-        """The approved patch less what the merge holds already."""
-        split = self.preview.split
-        if record.checkout not in self.preview.checkouts:
+        """The approved patch less what the branch holds already, by the merge or by an earlier push of this walk."""
+        if record.checkout not in self.preview.checkouts or self.base is None:
             return list(record.changes)
-        deferred = {change.path for change in split.deferred.changes}
+        # Without a merge nothing was prepared, so every change is still to be committed.
+        unmerged = self.merge is None
+        deferred = {change.path for change in self.preview.split.deferred.changes}
         files = self.tree.checkout_at(record.checkout).files
         return [
             change
             for change in record.changes
-            if change.path in deferred and files.get(change.path) != (change.after and change.after.entry)
+            if (unmerged or change.path in deferred)
+            and files.get(change.path) != (change.after and change.after.entry)
         ]
 
     def _digest(self, changes: tuple[Change, ...]) -> str:

@@ -201,8 +201,8 @@ class _Walk:
         return same_attempt if handler or run.status in _BAD else True
 
     def _comparison(self) -> Comparison:
-        task = self.task
-        return Comparison(task.promotion, task.preview, self.tree, tuple(self.reports), self.fulfiller.vault)
+        task, reports, vault = self.task, tuple(self.reports), self.fulfiller.vault
+        return Comparison(task.promotion, task.preview, self.tree, reports, vault, task.merge, self.base)
 
     async def _execute(
         self, step: Step, approved: StepReport, config: Value

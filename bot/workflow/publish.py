@@ -57,11 +57,11 @@ class Publisher:
         """Close whatever pull request is open elsewhere than where this preview goes; the answer goes there.
 
         A Stage has one at a time: its own of a place that the pipeline no longer names, and those of Promotions that
-        newer Freight superseded and whose branch it does not take over.
+        newer Freight superseded and whose branch it does not take over, or that somebody has pointed elsewhere.
         """
         place = (preview.target, preview.source)
         for former in superseded:
-            if (former.target, former.source) != place:
+            if (former.target, former.source) != place or await self._is_retargeted(former):
                 await self.close(former)
         if (promotion.target, promotion.source) == place:
             return promotion
@@ -70,6 +70,14 @@ class Publisher:
             return moved
         await self.close(promotion)
         return replace(moved, pull=None, head=None, heads=(), own_commits=(), pushers=(), digest="")
+
+    async def _is_retargeted(self, promotion: Promotion) -> bool:
+        """Whether the pull request goes to another branch than it was opened for; by its place nobody would find it."""
+        repository = self.github.repository_of(promotion.target.url) if promotion.target is not None else None
+        if repository is None or promotion.pull is None or promotion.target is None:
+            return False
+        pull = await self.github.get_pull_request(repository, promotion.pull)
+        return pull.base_branch != promotion.target.branch
 
     async def publish_branch(
         self, promotion: Promotion, preview: Preview, found: Branch, marker: str
@@ -94,7 +102,8 @@ class Publisher:
             raise TransientError(f"{named} was written meanwhile; it is previewed again")
         if found.people and tip is not None:
             return await self._on_top(promotion, preview, tip, marker)
-        if tip is not None and tip == promotion.head and promotion.digest == preview.digest:
+        same = tip is not None and tip == promotion.head and promotion.digest == preview.digest
+        if same and tip != promotion.drop:
             return promotion
         chain = await self._build(promotion, preview, marker)
         if tip != chain[-1]:
@@ -105,6 +114,7 @@ class Publisher:
             heads=(chain[-1],),
             own_commits=tuple(chain),
             pushers=(),
+            drop=None,
             base=preview.base,
             digest=preview.digest,
             preview=promotion.preview,

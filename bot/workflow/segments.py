@@ -17,7 +17,6 @@ from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place
 from bot.ports import (
     Clock,
-    Conflicted,
     Event,
     Git,
     GitHub,
@@ -29,7 +28,7 @@ from bot.ports import (
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_refused_check
 from bot.workflow.arrival import Arrival
-from bot.workflow.branches import find_base, find_branch, find_superseded
+from bot.workflow.branches import Clash, find_base, find_branch, find_superseded
 from bot.workflow.configuration import Configuration
 from bot.workflow.early import EarlyApplier, event_kind, failed_ahead, remember
 from bot.workflow.evaluation import Evaluator
@@ -120,6 +119,7 @@ class Worker:
                 cancel_requested=newest.cancel_requested,
                 accepted=newest.accepted,
                 preview_wanted=newest.preview_wanted,
+                drop=after.drop if newest.drop == expected.drop else newest.drop,
                 pushers=tuple(dict.fromkeys((*after.pushers, *newest.pushers))),
             )
             expected = newest
@@ -150,7 +150,7 @@ class Worker:
             # After a rebuild: only a preview tells in which checkout the commits of people belong.
             previous = await self.previewer.preview(promotion, policy, await self.evaluator(promotion))
         base = await find_base(self.git, promotion, previous, found)
-        if isinstance(base, Conflicted):
+        if isinstance(base, Clash):
             return await self._conflicted(promotion, base, found)
         preview = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         preview = await self.follow_ups.with_obstacle(preview, policy)
@@ -223,19 +223,19 @@ class Worker:
                 await self.reporter.post_check(repository, render_refused_check(promotion, preview, page))
         return replace(promotion, state=State.QUEUED, reason=red.message, target=preview.target)
 
-    async def _conflicted(self, promotion: Promotion, conflict: Conflicted, found: Branch) -> Promotion:
-        """The branch cannot be merged: the last preview stays, red, until somebody resolves it."""
+    async def _conflicted(self, promotion: Promotion, clash: Clash, found: Branch) -> Promotion:
+        """The branch cannot be merged: the last preview stays, red, until the branch or its target changes there."""
         previous = await self.store.get_preview(promotion.id, promotion.preview)
         if previous is None:
-            raise TerminalError(
-                f"the preview of {promotion.id} is not to be found; promote the Freight again"
-            )
-        why = f"the branch conflicts with {previous.target.branch} in {', '.join(conflict.paths[:5])}"
-        number = promotion.preview + 1
-        await self.store.save_preview(
-            promotion.id, number, replace(previous, held=why, made_at=self.clock.now())
-        )
-        return await self._on_head(replace(promotion, preview=number, wake_at=None), previous, why, found)
+            gone = f"the preview of {promotion.id} is not to be found; promote the Freight again"
+            raise TerminalError(gone)
+        why = f"the branch conflicts with {previous.target.branch} in {', '.join(clash.paths[:5])}"
+        # From this tip on it is counted what the target changes, or else the same clash would be found for ever.
+        touched = previous.touched | frozenset(clash.paths)
+        red = replace(previous, held=why, made_at=self.clock.now(), base=clash.tip, touched=touched)
+        promotion = replace(promotion, preview=promotion.preview + 1, wake_at=None)
+        await self.store.save_preview(promotion.id, promotion.preview, red)
+        return await self._on_head(promotion, previous, why, found)
 
     async def _on_head(self, promotion: Promotion, preview: Preview, reason: str, found: Branch) -> Promotion:
         """Nothing is written to the branch, but the head that was found is what the red preview speaks of."""
