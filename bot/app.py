@@ -49,6 +49,7 @@ from bot.workflow.by_hand import FreightByHand
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
+from bot.workflow.differing import Differences, StillRunners
 from bot.workflow.discovery import Discoverer, make_finders
 from bot.workflow.drift import DriftWatch, Surveyor
 from bot.workflow.drift_commands import DriftCommands
@@ -61,11 +62,16 @@ from bot.workflow.intake import Intake
 from bot.workflow.looks import Looks
 from bot.workflow.measuring import Meter
 from bot.workflow.outbox import Outbox
+from bot.workflow.own_commits import OwnCommits
+from bot.workflow.peoples_pulls import PeoplesPulls
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Publisher
+from bot.workflow.pull_commands import PullCommands
+from bot.workflow.pull_reports import PullReports
 from bot.workflow.receivers import ReceivedIntake, describe_receivers
 from bot.workflow.rehearsal import Rehearsal
 from bot.workflow.reporting import Reporter
+from bot.workflow.repromotion import Repromoter
 from bot.workflow.retention import Retention
 from bot.workflow.rights import Rights
 from bot.workflow.scopes import Evaluators
@@ -252,7 +258,7 @@ def _join_looks(
     source = parse_source(settings.config)
     own = source if isinstance(source, tuple) else None
     discoverer = Discoverer(
-        make_finders(ports, lambda: {joined.email, configuration.committer("", joined.email)[1]}),
+        make_finders(ports, partial(_our_emails, configuration, joined.email)),
         store,
         ports.clock,
         settings.settle,
@@ -260,6 +266,10 @@ def _join_looks(
     routing = EventRouting(store, ports.clock, configuration, ports.messages)
     received = ReceivedIntake(store, github, lambda: configuration.pipeline)
     drift = _watch_drift(ports, store, joined)
+    worker, rights = joined.worker, Rights(gatherer)
+    bystanders = Bystanders(gatherer, own)
+    shown = PullReports(bystanders, joined.reporter)
+    people = PeoplesPulls(gatherer, bystanders, worker.previewer, shown, worker.evaluator)
     keep = (settings.keep_days, settings.keep_audit_days, settings.keep_promotions, settings.keep_freight)
     return Looks(
         store=store,
@@ -274,8 +284,9 @@ def _join_looks(
             looker,
             joined.reporter,
             joined.verifier,
-            FreightByHand(discoverer, Rights(gatherer), store),
-            DriftCommands(drift, drift.issues, Rights(gatherer)),
+            FreightByHand(discoverer, rights, store),
+            DriftCommands(drift, drift.issues, rights),
+            PullCommands(people, rights),
             lambda: identity,
             partial(examine, settings, configuration.load, configuration.source),
         ),
@@ -286,11 +297,19 @@ def _join_looks(
         ),
         outbox=Outbox(store, github, ports.clock),
         routing=routing,
-        bystanders=Bystanders(gatherer, own),
+        bystanders=bystanders,
+        people=people,
+        repromoter=Repromoter(people),
+        differences=_differences(ports, store, joined),
         verifier=joined.verifier,
         retention=Retention(store, ports.clock, *keep),
         drift=drift,
     )
+
+
+def _our_emails(configuration: Configuration, email: str) -> set[str]:
+    """The addresses that the bot's commits carry."""
+    return {email, configuration.committer("", email)[1]}
 
 
 def _watch_drift(ports: Ports, store: DatabaseStore, joined: _Joined) -> DriftWatch:
@@ -299,6 +318,20 @@ def _watch_drift(ports: Ports, store: DatabaseStore, joined: _Joined) -> DriftWa
     surveyor = Surveyor(worker.previewer, worker.evaluator, ports.terraform, ports.vault, store, clock)
     issues = DriftIssues(ports.issues, ports.github, store, ports.vault, clock, reporter, joined.looker)
     return DriftWatch(surveyor, issues, reporter, store, clock, worker.configuration)
+
+
+def _differences(ports: Ports, store: DatabaseStore, joined: _Joined) -> Differences:
+    """What notices people's commits that undo what a Stage's steps wrote."""
+    worker, configuration = joined.worker, joined.worker.configuration
+
+    def still(project: str) -> Bench:
+        bench = worker.previewer.benches(project)
+        return Bench(bench.git, StillRunners(bench.steps, store))
+
+    emails = partial(_our_emails, configuration, joined.email)
+    own = OwnCommits(ports.vault.digest, emails, store, ports.github)
+    previewer = Previewer(still, ports.vault, ports.clock)
+    return Differences(worker.gatherer, previewer, own, worker.evaluator)
 
 
 async def preview_stage(settings: Settings, stage: str, freight: str) -> str:

@@ -275,6 +275,8 @@ def _is_due(at: datetime | None, now: datetime) -> bool:
 
 def describe_revert(promotion: Promotion, lost: str) -> str:
     """What is said of a merge that was undone before anything of it was applied."""
+    if promotion.follows is not None:
+        return f"the merge of #{promotion.follows.pull} was reverted ({lost}): nothing was applied"
     return f"its merge was reverted ({lost}): nothing was applied, {promotion.freight.alias} is rejected here"
 
 

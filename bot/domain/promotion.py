@@ -90,6 +90,19 @@ class EarlyApply:
 
 
 @dataclass(frozen=True, slots=True)
+class Following:
+    """The person's merged pull request that a re-promotion follows.
+
+    `previewed_at` is the time that its steps take for now, in the preview and after the merge alike; `shown_at` is when
+    what is approved there was first shown: approvals given before it do not count.
+    """
+
+    pull: PullNumber
+    previewed_at: datetime
+    shown_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Promotion:
     """One row. Steps, vars and Freight are frozen when it is made; the rest tells how far it is.
 
@@ -156,6 +169,8 @@ class Promotion:
     """A tip of the promotion branch whose people's commits somebody asked to drop; later ones are kept."""
     source: str = ""
     """The head branch that the task itself names for its pull request, empty where Lockstep does."""
+    follows: Following | None = None
+    """Set for a re-promotion: the Stage's own Freight once more, after a person's pull request was merged."""
 
     @property
     def branch(self) -> str:

@@ -76,5 +76,7 @@ class PromotionView:
     """Whether what goes to other repositories is shown line by line (`showOtherRepositories`)."""
     links: tuple[Link, ...] = ()
     """The author's links for the Freight, then for the Stage."""
+    differs: str = ""
+    """Why the Stage differs from its Freight, empty if it does not."""
     marker: str = ""
     """The signed machine block, an HTML comment, already rendered."""

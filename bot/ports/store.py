@@ -22,6 +22,7 @@ from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
 from bot.ports.drifts import DriftStore
+from bot.ports.peoples_pulls import PeoplesPullStore
 from bot.ports.timeline import AuditStore, Event
 
 
@@ -41,7 +42,8 @@ class Delivery:
 class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
-    Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `follow-ups`.
+    Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `branch`,
+    `follow-ups`.
     """
 
     kind: str
@@ -382,6 +384,7 @@ class Store(
     PipelineStore,
     OutboxStore,
     CommandStore,
+    PeoplesPullStore,
     RetentionStore,
     AuditStore,
     Protocol,

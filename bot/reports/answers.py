@@ -34,7 +34,7 @@ def render_explain(view: PromotionView, *, limit: int = COMMENT_LIMIT) -> str:
     lines += [
         f"- {icon} {name}" + (f": {said or took}" if said or took else "") for icon, name, took, said in rows
     ]
-    lines += _verification(view)
+    lines += _verification(view) + _difference(view)
     lines += [f"- ℹ️ **Drift**: {plain(view.drift, 1000)}"] if view.drift else []
     # One list: a blank line between its items would part it, so it is one section, shortened from its end.
     sections.append(Section(tuple("\n".join(lines[:most]) for most in (1000, 300, 100, 20))))
@@ -54,6 +54,17 @@ def _verification(view: PromotionView) -> list[str]:
         return ["- ✅ **Verification**: verified" if here.verified else "- ⏳ **Verification**: not verified"]
     return [
         f"- {'⏳' if here.state.startswith('waits') else '❌'} **Verification**: {plain(here.state, 1000)}"
+    ]
+
+
+def _difference(view: PromotionView) -> list[str]:
+    """That people's commits left the Stage with something else than its Freight asks for."""
+    if not view.differs:
+        return []
+    back = f"ends when that is undone, or with {code(f'/promote {view.promotion.stage}')}"
+    return [
+        f"- ⚠️ **Differs**: {plain(view.differs, 500)}",
+        f"  - {back}; until then nothing is promoted by itself",
     ]
 
 

@@ -98,6 +98,8 @@ def render_body(view: PromotionView) -> str:
 def _sections(view: PromotionView) -> list[Section]:
     preview = view.preview
     sections = [Section((_head(view),))]
+    if view.differs:
+        sections.append(Section((warning([plain(view.differs, 500)]),)))
     if preview is None:
         sections.append(_versions(view))
     else:

@@ -45,7 +45,7 @@ def render_plan_comment(view: PromotionView, *, limit: int = COMMENT_LIMIT, text
     promotion = view.promotion
     sections = [Section((f"### Plan for {plain(promotion.project)}/{plain(promotion.stage)}",))]
     for problem in preview.problems[:10]:
-        sections += _problem_sections(problem, preview)
+        sections += problem_sections(problem, preview)
     applies = preview.applies
     texts = sum(bool(apply.text) for apply in applies)
     for apply in applies:
@@ -79,7 +79,7 @@ def render_counts(view: PromotionView) -> str:
     return bullets(lines, 100) or "Nothing in this promotion is Terraform's."
 
 
-def _problem_sections(problem: Problem, preview: Preview) -> list[Section]:
+def problem_sections(problem: Problem, preview: Preview) -> list[Section]:
     """What went wrong outside of the fold, Terraform's log inside of it."""
     sections = [Section((render_problem(problem, preview),))]
     if problem.log:

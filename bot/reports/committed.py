@@ -18,7 +18,11 @@ _MOST_PATCHES = 3
 
 def file_sections(view: PromotionView, preview: Preview) -> list[Section]:
     """In this order: what the diff holds, what is committed after the merge, what is pushed elsewhere."""
-    found = [_prepared(view, preview), _deferred(view, preview), _others(preview, others=view.show_others)]
+    found = [
+        _prepared(view, preview),
+        deferred_section(view, preview),
+        _others(preview, others=view.show_others),
+    ]
     shown = [section for section in found if section.at(0)]
     return [Section(("### Files",)), *shown] if shown else []
 
@@ -39,7 +43,7 @@ def _prepared(view: PromotionView, preview: Preview) -> Section:
     return Section((whole, whole, whole, f"In the diff: {plural(len(paths), 'file')}." if lines else ""))
 
 
-def _deferred(view: PromotionView, preview: Preview) -> Section:
+def deferred_section(view: PromotionView, preview: Preview) -> Section:
     """What is committed only later, with the values that do not exist yet as such."""
     changes = preview.split.deferred.changes
     if not changes:

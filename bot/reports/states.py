@@ -30,6 +30,8 @@ def headline(promotion: Promotion) -> str:
 def state_words(promotion: Promotion) -> str:
     """Freight, Stage and state; prose for a title."""
     freight, stage = promotion.freight.alias or promotion.freight.name[:7], promotion.stage
+    if promotion.follows is not None:
+        return f"re-promotion of {freight} after #{promotion.follows.pull}: {_again_words(promotion)}"
     match promotion.state:
         case State.SUCCEEDED:
             return f"{freight} is in {stage}: every step is done"
@@ -51,6 +53,23 @@ def state_words(promotion: Promotion) -> str:
             return f"{freight} is on its way to {stage}"
         case _:
             return f"{freight} waits to go to {stage}"
+
+
+def _again_words(promotion: Promotion) -> str:
+    """How a re-promotion stands: the Stage has its Freight all the while."""
+    match promotion.state:
+        case State.SUCCEEDED:
+            return f"every step is done in {promotion.stage}"
+        case State.FAILED | State.ERRORED:
+            return f"a step failed in {promotion.stage}"
+        case State.STOPPED:
+            return f"stopped, in {promotion.stage} it is not what was approved"
+        case State.HELD:
+            return f"merged but held, nothing was applied to {promotion.stage}"
+        case State.ABORTED:
+            return f"ended, nothing more is done in {promotion.stage}"
+        case _:
+            return f"under way in {promotion.stage}"
 
 
 def reason_words(promotion: Promotion, waiting: str = "") -> str:

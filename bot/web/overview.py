@@ -22,7 +22,7 @@ from bot.domain.view import Link
 from bot.expressions.links import resolve_links
 from bot.ports import Event, PromotionLine, StageRecord
 from bot.reports.wording import versions_of
-from bot.workflow.candidates import choose_candidate, progress_of
+from bot.workflow.candidates import choose_candidate, describe_difference, progress_of
 from bot.workflow.proofs import explain_verifications, verifying
 
 MOST_FREIGHT = 12
@@ -284,6 +284,8 @@ def _waits(
     ended = [(line.freight.name, line.state) for line in lines]
     progress = progress_of(record, None, ended)
     found = choose_candidate(stage, facts.config, progress, facts.index, facts.now)
+    if record.differs and found[0] is not None:
+        found = None, describe_difference(name, record.differs), None
     candidate, why, at = explain_verifications(stage, facts.runs, found)
     seen = Snapshot(
         now=facts.now,

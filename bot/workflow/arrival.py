@@ -40,6 +40,8 @@ class Arrival:
         collection = next_collection(record.history, freight.origin, freight.name)
         if present != freight.name:
             await self._has(promotion, collection)
+        # Its steps have just written everything that they would write.
+        await self.store.change_stage(project, name, lambda found: replace(found, differs=""))
         if measured:
             await self.verifier.begin_after(promotion, collection)
 

@@ -26,9 +26,9 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One command with who gave it and where; `promotion` is the one of the pull request, if any.
+    """One command with who gave it and where; `promotion` is the newest one of the pull request, if any.
 
-    `number` is the issue or pull request and `comment` the comment that holds it; a button has neither.
+    `number` is the issue or pull request and `comment` the comment that holds it; a button has no comment.
     """
 
     command: Command
@@ -55,7 +55,11 @@ class Buttons:
     async def press(self, event: ButtonPressed, delivery: str) -> None:
         """Carry it out once per delivery; a refusal is said on the pull request."""
         command, promotion = COMMANDS.get(event.identifier), await self._promotion(event)
-        if event.sender.bot or command is None or promotion is None or promotion.pull is None:
+        number = promotion.pull if promotion is not None else _own_pull(event)
+        if isinstance(command, Plan) and promotion is None:
+            # On a person's pull request the button speaks of the head that it stands on.
+            command = Plan(event.head)
+        if event.sender.bot or command is None or number is None:
             log.warning(
                 "a button was not understood", extra={"delivery": delivery, "button": event.identifier}
             )
@@ -64,12 +68,12 @@ class Buttons:
         if await self.store.is_command_done(repository, key):
             return
         try:
-            reply = await self.obey(Asked(command, event.sender, event.repository, promotion))
+            reply = await self.obey(Asked(command, event.sender, event.repository, promotion, number))
         except Refusal as refusal:
             reply = f"@{event.sender.login} pressed a button of the check {event.name}: {refusal}"
         if reply:
             name = f"lockstep:reply:{key.replace('--', '-')}"
-            await self.reply(event.repository, promotion.pull, name, plain(reply))
+            await self.reply(event.repository, number, name, plain(reply))
         await self.store.finish_command(repository, key)
 
     async def _promotion(self, event: ButtonPressed) -> Promotion | None:
@@ -79,3 +83,10 @@ class Buttons:
         if found is None or found.target is None:
             return None
         return found if self.repository_of(found.target.url) == event.repository else None
+
+
+def _own_pull(event: ButtonPressed) -> PullNumber | None:
+    """The person's pull request that the check speaks of."""
+    kind, _, rest = event.external_id.partition("/")
+    number = rest.partition("/")[0]
+    return PullNumber(int(number)) if kind == "pull" and number.isdecimal() else None

@@ -6,18 +6,20 @@ only with approvals. So it needs those that the Stage's policy asks for; everyth
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from bot.domain.approvals import Tally, count_approvals
-from bot.domain.files import CommitId
-from bot.domain.github import CheckRun, PullRequest, Repository, Review
+from bot.domain.github import PullRequest, Repository, Review
 from bot.domain.model import Stage
+from bot.domain.peoples_pulls import early_reviewers
 from bot.domain.promotion import Promotion, PromotionId
+from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.territory import Territory, territory_of
 from bot.ports import Look
-from bot.reports.bystanders import render_touching_check, render_untouched_check
+from bot.workflow.gates import needed_approvals
 from bot.workflow.snapshots import Gatherer
 
 _MOST_FILES = 3000
@@ -27,17 +29,24 @@ _RECENT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Territory:
-    """Paths of a repository that a Stage lives on: files, and the folders that hold them."""
+class Touching:
+    """What a person's pull request changes: its paths (`all_listed`: GitHub named every one), and per Stage why."""
 
-    files: frozenset[str]
-    folders: frozenset[str]
+    paths: tuple[str, ...]
+    all_listed: bool
+    stages: tuple[tuple[Stage, str], ...]
 
-    def find(self, paths: Iterable[str]) -> str:
-        """The first path that lies in it, empty if none does."""
-        # A path that was touched may itself be a folder, which a renderer read as a whole.
-        inside = self.folders | self.files
-        return next((path for path in paths if path in self.files or inside & _above(path)), "")
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a Stage asks of the reviewers of a person's pull request; see `early_reviewers` for `shown_at`."""
+
+    policy: ReviewPolicy
+    destroys: bool
+    shown_at: datetime | None
+
+    def __hash__(self) -> int:
+        return hash((self.policy.metadata.name, self.destroys, self.shown_at))
 
 
 @dataclass(slots=True)
@@ -59,34 +68,22 @@ class Bystanders:
                 )
         return None
 
-    async def judge(self, pull: PullRequest, head: CommitId) -> CheckRun:
-        """The check `lockstep` of a person's pull request, to be shown on `head` (its own, or its merge group's)."""
-        touched = await self._touched(pull)
-        if not touched:
-            return render_untouched_check(pull.number, head)
-        reviews = await self.gatherer.github.list_reviews(pull.repository, pull.number)
-        excluded = await self._excluded(pull)
-        tallies = [await self._tally(policy, pull, reviews, excluded) for policy in self._policies(touched)]
-        named = [(stage.metadata.name, path) for stage, path in touched]
-        return render_touching_check(pull.number, head, named, tallies)
-
-    # -- what it touches -------------------------------------------------------------------------------------------
-
-    async def _touched(self, pull: PullRequest) -> list[tuple[Stage, str]]:
+    async def look_at(self, pull: PullRequest) -> Touching:
         """Each Stage that it touches, with a path that says so."""
-        paths = await self.gatherer.github.list_pull_request_files(pull.repository, pull.number)
+        paths = tuple(await self.gatherer.github.list_pull_request_files(pull.repository, pull.number))
+        listed = len(paths) < _MOST_FILES
         stages = self.gatherer.configuration.pipeline.stages.values()
         if self._is_pipeline(pull.repository, paths):
-            return [(stage, "the pipeline's configuration") for stage in stages]
+            return Touching(paths, listed, tuple((stage, "the pipeline's configuration") for stage in stages))
         found = []
         for stage in stages:
             territory = await self._territory(stage, pull.repository)
             path = territory.find(paths) if territory is not None else ""
-            if territory is not None and len(paths) >= _MOST_FILES:
+            if territory is not None and not listed:
                 path = path or "more files than GitHub lists"
             if path:
                 found.append((stage, path))
-        return found
+        return Touching(paths, listed, tuple(found))
 
     def _is_pipeline(self, repository: Repository, paths: Sequence[str]) -> bool:
         if self.own is None or self.own[0] != repository:
@@ -94,6 +91,18 @@ class Bystanders:
         folder = self.own[1].strip("/")
         inside = any(not folder or path.startswith(f"{folder}/") for path in paths)
         return inside or len(paths) >= _MOST_FILES
+
+    async def last_preview(self, stage: Stage, repository: Repository) -> Preview | None:
+        """The Stage's newest preview in this repository, None if it never had one."""
+        project, name = stage.metadata.namespace, stage.metadata.name
+        for promotion in await self.gatherer.store.list_promotions(project, name, limit=_RECENT):
+            target = promotion.target
+            if target is None or self.gatherer.github.repository_of(target.url) != repository:
+                continue
+            preview = await self.gatherer.store.get_preview(promotion.id, promotion.preview)
+            if preview is not None:
+                return preview
+        return None
 
     async def _territory(self, stage: Stage, repository: Repository) -> Territory | None:
         """What the Stage's newest preview in this repository read and wrote; None if it never had one."""
@@ -115,20 +124,26 @@ class Bystanders:
                 return None
             if len(self.known) >= _MOST_KNOWN:
                 self.known.clear()
-            files = preview.touched | set(preview.differences)
-            folders = {posixpath.dirname(path) for path in files} - {""}
-            self.known[key] = Territory(frozenset(files), frozenset(folders))
+            self.known[key] = territory_of(preview, with_diff=promotion.follows is None)
         return self.known[key]
 
     # -- who approved it -------------------------------------------------------------------------------------------
 
-    def _policies(self, touched: Sequence[tuple[Stage, str]]) -> list[ReviewPolicy]:
-        policies: list[ReviewPolicy] = []
-        for stage, _ in touched:
-            policy = self.gatherer.configuration.policy(stage)
-            if policy not in policies:
-                policies.append(policy)
-        return policies
+    async def count(
+        self, pull: PullRequest, wanted: Sequence[Wanted], pushers: Sequence[int] = ()
+    ) -> list[Tally]:
+        """The approvals of the present head, counted once for each different wish; `pushers` are account ids."""
+        reviews = await self.gatherer.github.list_reviews(pull.repository, pull.number)
+        pushed = {r.user.login.lower(): "pushed to the branch" for r in reviews if r.user.id in pushers}
+        excluded = {**pushed, **await self._excluded(pull)}
+        return [
+            await self._tally(wish, pull, reviews, {**early_reviewers(reviews, wish.shown_at), **excluded})
+            for wish in dict.fromkeys(wanted)
+        ]
+
+    def wish(self, stage: Stage, *, destroys: bool = False, shown_at: datetime | None = None) -> Wanted:
+        """What a Stage asks of the reviewers."""
+        return Wanted(self.gatherer.configuration.policy(stage), destroys, shown_at)
 
     async def _excluded(self, pull: PullRequest) -> Mapping[str, str]:
         authors = await self.gatherer.github.list_commit_authors(pull.repository, pull.number)
@@ -137,21 +152,16 @@ class Bystanders:
         return {**wrote, pull.author.login.lower(): "opened it"}
 
     async def _tally(
-        self, policy: ReviewPolicy, pull: PullRequest, reviews: Sequence[Review], excluded: Mapping[str, str]
+        self, wish: Wanted, pull: PullRequest, reviews: Sequence[Review], excluded: Mapping[str, str]
     ) -> Tally:
-        if policy.auto_merge or policy.review == "None":
+        policy = wish.policy
+        needed, on_destroy = needed_approvals(policy, destroys=wish.destroys, rollback=False)
+        if not needed and not on_destroy:
             # Where the policy lets releases through without a person, people's changes need none either.
             return Tally(count=0, needed=0)
         logins = sorted({review.user.login for review in reviews})
         standings = {
             login.lower(): await self.gatherer.standing(pull.repository, login, policy) for login in logins
         }
-        return count_approvals(reviews, [pull.head], policy.approvals, excluded, standings)
-
-
-def _above(path: str) -> frozenset[str]:
-    """Every folder that a path lies in."""
-    folders = []
-    while path := posixpath.dirname(path):
-        folders.append(path)
-    return frozenset(folders)
+        tally = count_approvals(reviews, [pull.head], policy.approvals, excluded, standings)
+        return replace(tally, needed=needed, destroy_needed=on_destroy)

@@ -64,3 +64,8 @@ def _recent(stage: Stage, index: FreightIndex) -> list[KnownFreight]:
 
 def _since(answer: Availability) -> datetime:
     return answer.since or datetime.max.replace(tzinfo=UTC)
+
+
+def describe_difference(stage: str, differs: str) -> str:
+    """Why a Stage that differs from its Freight takes nothing by itself."""
+    return f"auto-promotion waits, {differs}: revert that, or somebody types `/promote {stage}`"

@@ -56,6 +56,7 @@ from bot.workflow.by_hand import FreightByHand
 from bot.workflow.choosing import Choice
 from bot.workflow.drift_commands import DriftCommands
 from bot.workflow.dropping import promote_again
+from bot.workflow.pull_commands import PullCommands
 from bot.workflow.reporting import Reporter
 from bot.workflow.reverification import Reverification
 from bot.workflow.rights import Rights
@@ -76,6 +77,7 @@ class Commands:
     verifier: Verifier
     by_hand: FreightByHand
     drift: DriftCommands
+    pulls: PullCommands
     app: Callable[[], AppIdentity]
     diagnose: Callable[[], Awaitable[list[Finding]]]
     """Examines the whole installation; takes some seconds."""
@@ -113,6 +115,7 @@ class Commands:
             await self.store.finish_command(str(event.repository), event.comment)
             return
         await self.reporter.react(event.repository, event.comment, "eyes")
+        promotion = await self.pulls.find_meant(promotion, command)
         try:
             asked = Asked(command, event.author, event.repository, promotion, event.number, event.comment)
             reply = await self._obey(asked)
@@ -149,10 +152,8 @@ class Commands:
         match asked.command:
             case Promote():
                 return await self._promote(asked, asked.command)
-            case Plan():
-                return await self._change(
-                    asked, "plan", lambda p: replace(p, preview_wanted="asked for by `/plan`")
-                )
+            case Plan(commit=commit):
+                return await self._plan(asked, commit)
             case Apply(digest=digest):
                 return await self._apply(asked, digest)
             case Retry():
@@ -188,14 +189,22 @@ class Commands:
             case _:
                 assert_never(asked.command)
 
+    async def _plan(self, asked: Asked, commit: str) -> str:
+        if asked.promotion is None or asked.promotion.follows is not None:
+            return await self.pulls.plan(asked, commit)
+        return await self._change(asked, "plan", lambda p: replace(p, preview_wanted="asked for by `/plan`"))
+
     async def _promote(self, asked: Asked, command: Promote) -> str:
         stage = self._stage(asked, command.project, command.stage)
         await self._allow(asked, "promote", stage)
         project, name = stage.metadata.namespace, stage.metadata.name
         freight = await self.choice.choose(stage, command.freight)
         candidate = select_candidates(stage, await self.choice.available(stage)).get(freight.origin)
+        # Whatever people's commits left there: it is what this person wants to be written.
+        await self.store.change_stage(project, name, lambda record: replace(record, differs=""))
         current = await self.store.find_current_promotion(project, name)
-        if current is not None and current.freight.name == freight.name and current.merge_commit is None:
+        unmerged = current is not None and not current.effects_begun and current.merge_commit is None
+        if current is not None and current.freight.name == freight.name and unmerged:
             said = await promote_again(self.store, self.looker.gatherer, current)
             await self._look(stage)
             return said

@@ -10,11 +10,14 @@ from bot.domain.promotion import Promotion
 from bot.domain.review import Preview
 from bot.domain.review_policy import Approvals, ReviewPolicy
 from bot.ports import StageRecord
+from bot.workflow.candidates import describe_difference
 
 
 def needed_approvals(policy: ReviewPolicy, *, destroys: bool, rollback: bool) -> tuple[int, int]:
     """How many approvals a merge needs, and how many of those entitled to approve a deletion."""
     rule = policy.approvals
+    if policy.review == "None":
+        return 0, 0
     if rollback:
         return policy.rollback_count, needs_for_destroy(rule.on_destroy, destroys=destroys)
     if not policy.auto_merge:
@@ -33,11 +36,16 @@ def gates_of(
     frozen = record.frozen and not promotion.rollback
     gates.append(Gate("freeze", not frozen, f"frozen: {record.frozen}" if frozen else "no freeze"))
     hold = record.holds.get(promotion.freight.origin)
-    # A person's choice of Freight holds auto-promotion and not itself; `/hold` holds what it is said to.
-    same = hold is not None and promotion.corrects and hold.freight == promotion.freight.name
-    chosen = hold is not None and hold.created_at is not None and (hold.promotion == promotion.id or same)
+    # A person's choice of Freight holds auto-promotion and not itself, nor that Freight once more; `/hold` holds all.
+    again = promotion.follows is not None or (
+        hold is not None and promotion.corrects and hold.freight == promotion.freight.name
+    )
+    chosen = hold is not None and hold.created_at is not None and (hold.promotion == promotion.id or again)
     if hold is not None and not chosen:
         gates.append(Gate("hold", False, f"on hold: {hold.reason or 'somebody promoted other Freight'}"))
+    if record.differs and tally.by_policy and promotion.actor == "lockstep":
+        # A person may merge it all the same: that is their answer.
+        gates.append(Gate("hold", False, describe_difference(promotion.stage, record.differs)))
     if pull is not None:
         gates.append(_approval_gate(tally))
         if pull.base_branch != preview.target.branch:

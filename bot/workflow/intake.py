@@ -100,10 +100,14 @@ class Intake:
                 assert_never(event)
 
     async def _of_push(self, event: Pushed) -> list[Look]:
+        moved = Look("branch", f"{event.repository}@{event.branch}", "it was pushed")
+        looks = [moved] if event.branch and not event.branch.startswith("lockstep/") else []
         if event.by_app:
-            return []
-        looks = [Look("config", "", f"{event.branch} was pushed")] if event.repository == self.config else []
+            return looks
+        if event.repository == self.config:
+            looks.append(Look("config", "", f"{event.branch} was pushed"))
         looks += self._watching(event)
+        await self._note_pusher_of_people(event)
         for promotion in await self.store.list_unfinished_promotions():
             target = promotion.target
             if target is not None and event.repository.is_same(self.github.repository_of(target.url)):
@@ -138,6 +142,17 @@ class Intake:
                 return
             promotion = newest
         raise TransientError(f"{promotion.id} changes too fast to note who pushed to its branch")
+
+    async def _note_pusher_of_people(self, event: Pushed) -> None:
+        """As with a promotion branch: who pushed to a person's branch wrote what is there, whatever its commits say."""
+        if not event.branch or event.after is None or event.sender.bot:
+            return
+        url, pusher = self.github.clone_url(event.repository), event.sender.id
+        for row in await self.store.list_peoples_pulls():
+            if (row.url, row.head_branch) == (url, event.branch) and pusher not in row.pushers:
+                await self.store.change_peoples_pull(
+                    row, lambda found: replace(found, pushers=(*found.pushers, pusher))
+                )
 
     async def _of_pull(self, repository: Repository, number: PullNumber, reason: str) -> list[Look]:
         promotion = await self.store.find_promotion_by_pull(self.github.clone_url(repository), number)

@@ -21,6 +21,7 @@ from bot.workflow import engine
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.commands import Commands
 from bot.workflow.configuration import Configuration
+from bot.workflow.differing import Differences
 from bot.workflow.discovery import Discoverer
 from bot.workflow.drift import DriftWatch
 from bot.workflow.event_routing import EventRouting
@@ -29,7 +30,10 @@ from bot.workflow.intervals import is_overdue, next_look
 from bot.workflow.lost_comments import LostComments
 from bot.workflow.merge_groups import judge_group
 from bot.workflow.outbox import Outbox
+from bot.workflow.people_sweep import find_people_looks
+from bot.workflow.peoples_pulls import PeoplesPulls
 from bot.workflow.reporting import Reporter
+from bot.workflow.repromotion import Repromoter
 from bot.workflow.retention import Retention
 from bot.workflow.segments import Worker
 from bot.workflow.stages import StageLooker
@@ -60,6 +64,9 @@ class Looks:
     intake: Intake
     outbox: Outbox
     bystanders: Bystanders
+    people: PeoplesPulls
+    repromoter: Repromoter
+    differences: Differences
     verifier: Verifier
     retention: Retention
     drift: DriftWatch
@@ -161,6 +168,7 @@ class Looks:
         looks = [Look("stage", f"{project}/{name}", "a sweep") for project, name in pipeline.stages]
         await self.store.request_looks(looks + await self._overdue_warehouses())
         await self._look_at_verifications()
+        await self.store.request_looks(await find_people_looks(self.people, self.differences))
         await self.drift.remind()
         since = self.clock.now() - timedelta(days=3)
         for delivery, guid in await self.github.list_failed_deliveries(since):
@@ -243,6 +251,9 @@ class Looks:
                 await self._look_at_head(_repository(name), CommitId(head))
             case "follow-ups":
                 await self.stages.follow_ups.close_left(PromotionId(key))
+            case "branch":
+                name, _, branch = key.partition("@")
+                await self._look_at_branch(_repository(name), branch)
             case "group":
                 place, _, head = key.rpartition("@")
                 name, _, number = place.rpartition("#")
@@ -288,6 +299,8 @@ class Looks:
         stage = self.configuration.stage(project, name)
         if stage is not None:
             await self.routing.queue(stage)
+            # Before newer Freight has its turn, what a merge of people's changed is applied.
+            await self.repromoter.begin(stage)
             await self.stages.look(stage)
 
     async def _look_at_warehouse(self, key: str) -> None:
@@ -304,10 +317,12 @@ class Looks:
     async def _look_at_pull(self, repository: Repository, number: PullNumber) -> None:
         """Somebody else's pull request: the required check must conclude there too."""
         pull = await self.github.get_pull_request(repository, number)
-        if await self.stages.follow_ups.wake(pull):
+        if await self.stages.follow_ups.wake(pull) or await self._is_promotions(pull):
             return
-        if pull.open and not await self._is_promotions(pull):
+        if pull.open:
             await self._judge(pull)
+        else:
+            await self.repromoter.settle(pull)
 
     async def _look_at_head(self, repository: Repository, head: CommitId) -> None:
         for pull in await self.github.find_pull_requests_of(repository, head):
@@ -330,7 +345,7 @@ class Looks:
             pull = await self.github.get_pull_request(repository, number)
             follow_ups = self.stages.follow_ups
             ours = await follow_ups.find_promotion(pull) is not None
-            judged = follow_ups.judge_group if ours else self.bystanders.judge
+            judged = follow_ups.judge_group if ours else self.people.judge
             await self.reporter.post_check(repository, await judged(pull, head))
             return
         seen = await self.stages.gatherer.gather(stage)
@@ -339,12 +354,14 @@ class Looks:
     async def _is_promotions(self, pull: PullRequest) -> bool:
         """Whether it is or was a promotion's, which may not know the number of its pull request yet."""
         url = self.github.clone_url(pull.repository)
-        named = pull.head_branch.startswith("lockstep/")
-        if named or await self.store.find_promotion_by_pull(url, pull.number) is not None:
+        named = pull.head_branch.startswith("lockstep/") and not pull.from_fork
+        promotion = await self.store.find_promotion_by_pull(url, pull.number)
+        if named or (promotion is not None and promotion.follows is None):
             return True
         unfinished = await self.store.list_unfinished_promotions() if not pull.from_fork else ()
         return any(
             promotion.source == pull.head_branch
+            and promotion.follows is None
             and promotion.target is not None
             and self.github.repository_of(promotion.target.url) == pull.repository
             for promotion in unfinished
@@ -356,7 +373,18 @@ class Looks:
         if look is not None:
             await self.store.request_looks([look])
             return
-        await self.reporter.post_check(pull.repository, await self.bystanders.judge(pull, pull.head))
+        await self.people.look(pull)
+
+    async def _look_at_branch(self, repository: Repository, branch: str) -> None:
+        """What moved on a branch may undo what a Stage's steps wrote, and is the base of people's pull requests."""
+        await self.differences.look(repository, branch)
+        url = self.github.clone_url(repository)
+        pulls = [
+            Look("pull", f"{repository}#{row.pull}", f"{branch} was pushed")
+            for row in await self.store.list_peoples_pulls()
+            if (row.url, row.branch) == (url, branch)
+        ]
+        await self.store.request_looks(pulls)
 
     async def _tell(self, kind: str, key: str, message: str) -> None:
         """Put a failed look into the timeline, where people look for reasons."""

@@ -79,6 +79,7 @@ class Reporter:
             and (promotion.early is not None or applies_before(seen.policy, preview)),
             people_commits=seen.people_commits,
             drift=describe_drift(await self.store.get_drift(promotion.project, promotion.stage)),
+            differs=record.differs,
             marker=await self.marking.body(promotion, preview, record),
             show_others=seen.policy.show_other_repositories,
             links=find_links(self.configuration, promotion, seen.stage),
@@ -124,7 +125,9 @@ class Reporter:
             return
         if promotion.merge_commit is not None:
             await self._queue_deployment(repository, promotion, promotion.merge_commit, view)
-        await self._queue_pull(repository, promotion.pull, view)
+        if promotion.follows is None:
+            # Title and body of a person's own pull request are theirs.
+            await self._queue_pull(repository, promotion.pull, view)
 
     async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:
         """Answer a command; the same key answers once."""
@@ -135,6 +138,17 @@ class Reporter:
             "marker": key,
         }
         await self.store.queue_post(Post(f"reply/{key}", "comment", str(repository), _COMMENTS, payload))
+
+    async def post_comment(self, repository: Repository, number: PullNumber, marker: str, body: str) -> None:
+        """Wish for a sticky comment that no Promotion's report owns."""
+        payload: dict[str, Json] = {
+            "repository": str(repository),
+            "number": number,
+            "body": body,
+            "marker": marker,
+        }
+        key = f"comment/{repository}/{number}/{marker}"
+        await self.store.queue_post(Post(key, "comment", str(repository), _COMMENTS, payload))
 
     async def react(self, repository: Repository, comment: int, content: str) -> None:
         """React to a person's comment."""

@@ -97,7 +97,7 @@ class Evaluators:
             freight_origin=promotion.freight.origin.name,
             freight=self._freight(project, stage, promotion.collection),
             data=await self._data(project),
-            now=promotion.created_at,
+            now=promotion.follows.previewed_at if promotion.follows is not None else promotion.created_at,
         )
         return PromotionEvaluator(promotion, facts)
 

@@ -9,19 +9,13 @@ from datetime import datetime, timedelta
 from bot.domain.analysis import AnalysisRun
 from bot.domain.approvals import Standing, Tally, count_approvals
 from bot.domain.auto_promotion import is_auto_promotion_enabled
-from bot.domain.availability import (
-    FreightIndex,
-    KnownFreight,
-    index_freight,
-)
-from bot.domain.before_merge import (
-    METHOD,
-    describe_done,
-)
+from bot.domain.availability import FreightIndex, KnownFreight, index_freight
+from bot.domain.before_merge import METHOD, describe_done
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import PullRequest, Repository, User
 from bot.domain.model import Stage, Step
+from bot.domain.peoples_pulls import early_reviewers
 from bot.domain.planning import Gate, Snapshot, merge_method
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview, StepClass
@@ -29,7 +23,7 @@ from bot.domain.review_policy import ReviewPolicy
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
-from bot.workflow.candidates import choose_candidate, not_by_itself, progress_of
+from bot.workflow.candidates import choose_candidate, describe_difference, not_by_itself, progress_of
 from bot.workflow.configuration import Configuration
 from bot.workflow.gates import gates_of, needed_approvals, with_apply
 from bot.workflow.going_back import GoingBack
@@ -181,10 +175,13 @@ class Gatherer:
             return Tally(count=0, needed=0, by_policy=policy.metadata.name)
         reviews = await self.github.list_reviews(pull.repository, pull.number)
         excluded = await self.excluded(policy, promotion, pull, [r.user for r in reviews])
+        if promotion.follows is not None:
+            excluded = {**early_reviewers(reviews, promotion.follows.shown_at), **excluded}
         logins = sorted({r.user.login for r in reviews})
         standings = {login.lower(): await self.standing(pull.repository, login, policy) for login in logins}
         tally = count_approvals(reviews, promotion.heads, policy.approvals, excluded, standings)
-        by_policy = policy.metadata.name if policy.auto_merge and needed == 0 else ""
+        unasked = policy.auto_merge or policy.review == "None"
+        by_policy = policy.metadata.name if unasked and needed == 0 else ""
         return replace(tally, needed=needed, destroy_needed=on_destroy, by_policy=by_policy)
 
     async def excluded(
@@ -288,6 +285,8 @@ class Gatherer:
         config = self.configuration.project_config(project)
         if not is_auto_promotion_enabled(config, name, stage.metadata.labels):
             return None, not_by_itself(name), None
+        if record.differs:
+            return None, describe_difference(name, record.differs), None
         known = await self.store.list_freight(project)
         index = self._index(project, known)
         unfinished = promotion.freight.name if promotion is not None else None

@@ -151,3 +151,20 @@ async def test_what_is_not_understood_does_nothing(store: DatabaseStore, event: 
     desk = Desk()
     await (await buttons(store, desk)).press(event, "one")
     assert (desk.asked, desk.replies) == ([], [])
+
+
+async def test_on_a_persons_pull_request_the_button_names_the_head_that_it_stands_on(
+    store: DatabaseStore,
+) -> None:
+    desk = Desk(refusal="you may not")
+    event = pressed(external_id="pull/9/plan")
+    await (await buttons(store, desk)).press(event, "delivery-1")
+    assert desk.asked == [Plan(HEAD)]
+    assert [number for number, _ in desk.replies] == [9]
+
+
+@pytest.mark.parametrize("external_id", ["pull/x/plan", "pull/", "issue/9", ""])
+async def test_a_button_that_belongs_to_nothing_does_nothing(store: DatabaseStore, external_id: str) -> None:
+    desk = Desk()
+    await (await buttons(store, desk)).press(pressed(external_id=external_id), "delivery-1")
+    assert (desk.asked, desk.replies) == ([], [])

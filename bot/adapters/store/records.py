@@ -222,7 +222,8 @@ class Records:
     async def find_merge_of_pull(self, url: str, pull: int) -> str | None:
         promotion = await self.find_promotion_by_pull(url, pull)
         if promotion is not None:
-            return promotion.merge_commit or ""
+            # What a re-promotion follows is a person's own: of that merge a Warehouse may well make Freight.
+            return None if promotion.follows is not None else promotion.merge_commit or ""
         query = select(merges.c.commit).where(merges.c.url == _plain(url), merges.c.pull == pull)
         return await self._database.run(lambda c: c.scalar(query))
 

@@ -133,7 +133,7 @@ def _forget_promotions(connection: Connection, horizon: Horizon) -> int:
     rows = connection.execute(old).all()
     for row in rows:
         promotion = decode(Promotion, json.loads(row.document))
-        if promotion.pull is not None:
+        if promotion.pull is not None and promotion.follows is None:
             merge = {"url": row.url, "pull": promotion.pull, "commit": promotion.merge_commit or ""}
             connection.execute(insert_unless(connection, merges).values(**merge).on_conflict_do_nothing())
     gone = [row.id for row in rows]

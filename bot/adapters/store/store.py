@@ -7,6 +7,7 @@ from bot.adapters.store.audit import Audit
 from bot.adapters.store.database import Database, bind_once, open_database
 from bot.adapters.store.drifts import Drifts
 from bot.adapters.store.measures import Measures
+from bot.adapters.store.peoples_pulls import PeoplesPulls
 from bot.adapters.store.plans import Plans
 from bot.adapters.store.queues import Queues
 from bot.adapters.store.records import Records
@@ -17,7 +18,7 @@ from bot.ports import Vault
 
 
 class DatabaseStore(
-    Queues, Records, Timeline, Analyses, Drifts, Measures, Retention, Plans, Audit, Restoring
+    Queues, Records, Timeline, Analyses, Drifts, Measures, PeoplesPulls, Retention, Plans, Audit, Restoring
 ):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
@@ -28,6 +29,7 @@ class DatabaseStore(
         Analyses.__init__(self, database)
         Drifts.__init__(self, database, vault)
         Measures.__init__(self, database)
+        PeoplesPulls.__init__(self, database)
         Retention.__init__(self, database)
         Plans.__init__(self, database)
         Audit.__init__(self, database)

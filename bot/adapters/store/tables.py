@@ -103,6 +103,16 @@ merges = Table(
 )
 """Pull requests of ours and the commit that each became: of forgotten Promotions, and those that follow one up."""
 
+peoples_pulls = Table(
+    "lockstep_peoples_pulls",
+    metadata,
+    Column("url", String, primary_key=True),
+    Column("pull", Integer, primary_key=True),
+    Column("merged", Boolean, nullable=False),
+    Column("over", Boolean, nullable=False),
+    Column("document", Text, nullable=False),
+)
+
 analysis_runs = Table(
     "lockstep_analysis_runs",
     metadata,
