@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
-from bot.domain.review import ApplyRecord, Presence, Preview, PublishRecord, StepClass, StepReport
+from bot.domain.review import ApplyRecord, Presence, Preview, PublishRecord, StepReport
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from bot.domain.urls import normalize_git_url
 
 APPLY_GATE = "apply"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.domain.model import Metadata
-from bot.domain.review import StepClass
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Json
 
 PREVIEW = "lockstep.dev/preview"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from bot.domain.review import AWAITS_MERGE, Problem, StepReport, find_request
+from bot.domain.promotion import StepStatus
+from bot.domain.review import Problem, StepReport, find_request
 from bot.domain.splitting import Place
+from bot.domain.step_kinds import AWAITS_MERGE
 
 
 def find_unguarded(steps: Sequence[StepReport], place: Place, cut: int) -> Problem | None:
@@ -37,3 +39,8 @@ def find_unguarded(steps: Sequence[StepReport], place: Place, cut: int) -> Probl
         "move it behind git-wait-for-pr",
         prepared=True,
     )
+
+
+def opens_nothing(steps: Iterable[StepReport]) -> bool:
+    """Whether the task's own `git-open-pr` found nothing to review: what waits for its pull request is skipped too."""
+    return any(step.kind == "git-open-pr" and step.status is StepStatus.SKIPPED for step in steps)

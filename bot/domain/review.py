@@ -14,39 +14,10 @@ from enum import StrEnum
 
 from bot.domain.files import Change, CommitId, Entry, TreeId
 from bot.domain.promotion import StepStatus, Target
+from bot.domain.step_kinds import StepClass
 from bot.domain.terraform import Lock, Plan
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Json, Value
-
-
-class StepClass(StrEnum):
-    """What a step kind does to the world; an undeclared kind is an act."""
-
-    EDIT = "edit"
-    READ = "read"
-    PURE = "pure"
-    INFRA = "infra"
-    COMMIT = "commit"
-    PUBLISH = "publish"
-    WAIT = "wait"
-    NOTE = "note"
-    ACT = "act"
-    REVIEW = "review"
-
-
-AWAITS_MERGE = frozenset({"git-wait-for-pr", "git-merge-pr"})
-"""Steps of a task's own that end with the merge of the pull request that it opened."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepKind:
-    """A step kind by its name in YAML. Times are seconds; `timeout` 0 means none."""
-
-    name: str
-    step_class: StepClass
-    timeout: float = 0.0
-    error_threshold: int = 1
-
 
 # -- what steps record ---------------------------------------------------------------------------------------
 
@@ -407,8 +378,3 @@ def find_request(steps: Sequence[StepReport]) -> RequestRecord | None:
     """What the task's own `git-open-pr` asks for, None if it has none or would find nothing to review."""
     records = (step.record for step in steps if step.status is not StepStatus.SKIPPED)
     return next((record for record in records if isinstance(record, RequestRecord)), None)
-
-
-def opens_nothing(steps: Iterable[StepReport]) -> bool:
-    """Whether the task's own `git-open-pr` found nothing to review: what waits for its pull request is skipped too."""
-    return any(step.kind == "git-open-pr" and step.status is StepStatus.SKIPPED for step in steps)

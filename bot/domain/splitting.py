@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from bot.domain.files import Change, File
 from bot.domain.promotion import StepStatus, Target
 from bot.domain.review import (
-    AWAITS_MERGE,
     ApplyKind,
     ApplyRecord,
     CommitRecord,
@@ -25,11 +24,11 @@ from bot.domain.review import (
     PublishRecord,
     RequestRecord,
     Split,
-    StepClass,
     StepReport,
     checkouts_of,
     find_request,
 )
+from bot.domain.step_kinds import AWAITS_MERGE, StepClass
 from bot.domain.values import Text, Unknown
 
 _AFTER_APPLY = "known after apply: "

@@ -10,8 +10,8 @@ from bot.domain.model import GitSubscription, Stage, Step, Warehouse
 from bot.domain.patterns import matches_selector
 from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
-from bot.domain.review import AWAITS_MERGE, StepClass
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import AWAITS_MERGE, StepClass
 from bot.pipeline.router_checks import find_router_problems
 from bot.pipeline.without_effect import find_without_effect
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
-from bot.domain.review import Presence, Preview, Problem, StepClass, StepReport
+from bot.domain.review import Presence, Preview, Problem, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of

@@ -13,9 +13,9 @@ from bot.domain.review import (
     Presence,
     Preview,
     PublishRecord,
-    StepClass,
     StepReport,
 )
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Sensitive, Text, Unknown, Value, show
 from bot.domain.view import PromotionView
 from bot.reports.markdown import bullets, code, names, plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.ports import Git, Ports
 from bot.ports.rendering import RenderTool
 from bot.steps.argocd_update import ArgoCDUpdate

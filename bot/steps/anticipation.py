@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bot.domain.review import AWAITS_MERGE, ApplyRecord, Presence, PublishRecord, StepClass, StepReport
+from bot.domain.review import ApplyRecord, Presence, PublishRecord, StepReport
+from bot.domain.step_kinds import AWAITS_MERGE, StepClass
 from bot.steps.contract import StepContext
 
 _ADDRESSED = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)

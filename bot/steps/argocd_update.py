@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from bot.domain.argocd import Application
 from bot.domain.argocd_health import Done, GoneWrong, Memory, NotYet, Wanted, judge
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value, is_tainted
 from bot.ports import ArgoCD, Git, SyncRefused, TerminalError
 from bot.steps.argocd_apps import AppConfig, application_key, find_apps, parse_apps, why_unauthorized

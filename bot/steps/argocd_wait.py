@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from bot.domain.argocd import Application
 from bot.domain.argocd_health import FAILING_CONDITIONS
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepClass, StepKind
+from bot.domain.review import GateRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.ports import ArgoCD
 from bot.steps.anticipation import is_behind_cut

@@ -13,8 +13,9 @@ from typing import Protocol
 
 from bot.domain.files import Change, CommitId, File
 from bot.domain.promotion import Promotion, StepRun, StepStatus, Stop, Target
-from bot.domain.review import Pin, Problem, Record, StepClass, StepKind, StepReport
+from bot.domain.review import Pin, Problem, Record, StepReport
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value
 from bot.steps.worktree import WorkTree
 

@@ -19,7 +19,8 @@ from hashlib import sha256
 from bot.domain.custom_steps import DEFAULT_TIMEOUT, LONGEST, CustomStep
 from bot.domain.digest import canonical
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, StepClass, StepKind, StepReport
+from bot.domain.review import EffectRecord, FrozenRecord, StepReport
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value, find_sensitive, is_tainted, show
 from bot.expressions.errors import ExpressionError
 from bot.expressions.functions import TEMPLATE_FUNCTIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.domain.glob import compile_glob
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.ports import TerminalError
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed

@@ -10,7 +10,8 @@ import ipaddress
 from dataclasses import dataclass
 
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepClass, StepKind
+from bot.domain.review import GateRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import Dns
 from bot.steps.anticipation import is_behind_cut

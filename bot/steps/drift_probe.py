@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from bot.domain.drift import Finding, StateLook, look_at_plan
 from bot.domain.plan_digest import storable
 from bot.domain.promotion import StepStatus
-from bot.domain.review import ApplyKind, ApplyRecord, StepKind
+from bot.domain.review import ApplyKind, ApplyRecord
+from bot.domain.step_kinds import StepKind
 from bot.domain.terraform import Failed, Interrupted, Planned, StateLocked
 from bot.domain.values import Value, find_sensitive
 from bot.ports import AppliedState, Git, TerminalError, Terraform, TransientError, Vault

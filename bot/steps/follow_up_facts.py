@@ -7,7 +7,8 @@ from collections.abc import Collection
 
 from bot.domain.files import Change, CommitId
 from bot.domain.follow_up import compare_entries
-from bot.domain.review import Pin, StepClass
+from bot.domain.review import Pin
+from bot.domain.step_kinds import StepClass
 from bot.ports import Conflicted, Git
 from bot.steps.contract import StepContext
 from bot.steps.messages import PREFIX

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepClass, StepKind
+from bot.domain.review import GateRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult

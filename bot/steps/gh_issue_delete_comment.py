@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.domain.github import CommentId
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value
 from bot.ports import GitHub, Issues
 from bot.steps.contract import Config as Given

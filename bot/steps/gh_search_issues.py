@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from bot.domain.digest import canonical
 from bot.domain.github import Issue, IssueNumber
-from bot.domain.review import FrozenRecord, StepClass, StepKind
+from bot.domain.review import FrozenRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted, show
 from bot.ports import GitHub, Issues, Vault
 from bot.steps.anticipation import is_behind_cut

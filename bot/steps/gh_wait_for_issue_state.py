@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.domain.github import IssueNumber
 from bot.domain.promotion import StepStatus
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value, is_tainted
 from bot.expressions.operands import Operand
 from bot.ports import GitHub, Issues

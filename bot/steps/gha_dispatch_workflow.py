@@ -12,7 +12,8 @@ from datetime import datetime
 
 from bot.domain.github import RunId
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.ports import GitHub, TransientError, Workflows
 from bot.ports.issues import Dispatch, DispatchLost

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bot.domain.github import RunId
 from bot.domain.promotion import StepStatus
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import GitHub, Workflows
 from bot.steps.anticipation import is_behind_cut

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bot.domain.files import CommitId
-from bot.domain.review import Pin, PinRecord, StepClass, StepKind
+from bot.domain.review import Pin, PinRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.urls import normalize_git_url, sanitize_url
 from bot.domain.values import Value
 from bot.ports import Git

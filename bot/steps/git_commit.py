@@ -12,7 +12,8 @@ from datetime import datetime
 
 from bot.domain.files import Change, CommitId
 from bot.domain.promotion import StepStatus
-from bot.domain.review import CommitRecord, StepClass, StepKind
+from bot.domain.review import CommitRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Signature, TerminalError

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.review import MergeRecord, StepClass, StepKind
+from bot.domain.review import MergeRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown
 from bot.ports import GitHub
 from bot.steps.contract import Config as Given

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from bot.domain.files import File
 from bot.domain.promotion import StepStatus
-from bot.domain.review import CommitRecord, PublishRecord, RequestRecord, StepClass, StepKind
+from bot.domain.review import CommitRecord, PublishRecord, RequestRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Text, Value
 from bot.ports import Git, GitHub

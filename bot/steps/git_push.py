@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from bot.domain.files import CommitId
-from bot.domain.review import PublishRecord, StepClass, StepKind
+from bot.domain.review import PublishRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, PushOutcome, Refused

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, Refused
 from bot.steps.contract import Config as Given

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.ports import GitHub
 from bot.steps.contract import Config as Given

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from bot.domain.digest import canonical
 from bot.domain.files import File
 from bot.domain.promotion import StepStatus
-from bot.domain.review import FrozenRecord, StepClass, StepKind
+from bot.domain.review import FrozenRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Json, Value, is_tainted
 from bot.editors.errors import EditError
 from bot.editors.keys import Update

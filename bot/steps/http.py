@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from bot.domain.digest import canonical
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord, FrozenRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value, show
 from bot.ports import Http, HttpResponse, TransientError, Vault
 from bot.steps.anticipation import is_behind_cut

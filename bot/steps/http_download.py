@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.review import FrozenRecord, StepClass, StepKind
+from bot.domain.review import FrozenRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.ports import Http, Vault
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bot.domain.files import File
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Json, json_texts
 from bot.editors.errors import EditError
 from bot.ports import TerminalError

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.domain.freight import Freight
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Json, Value
 from bot.editors.errors import EditError
 from bot.editors.keys import Update

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.review import StepKind
+from bot.domain.step_kinds import StepKind
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed
 

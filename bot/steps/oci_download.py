@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.review import FrozenRecord, StepClass, StepKind
+from bot.domain.review import FrozenRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value, is_tainted
 from bot.ports import Vault
 from bot.ports.artifacts import ArtifactsOfProjects

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import TerminalError
 from bot.ports.artifacts import ArtifactsOfProjects, Copy

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Value, show
 from bot.ports import Event
 from bot.ports.store import PromotionStore

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Json, Value, is_tainted
 from bot.ports import Event, TerminalError
 from bot.ports.messages import (

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Protocol
 
 from bot.domain.freight import FreightStatus
-from bot.domain.review import EffectRecord, StepClass, StepKind
+from bot.domain.review import EffectRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Json, Value, find_sensitive, is_tainted, reveal
 from bot.ports import TerminalError
 from bot.ports.store import FreightStore, StageRecord, StageStore

@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import dataclass
 
 from bot.domain.files import Mode
-from bot.domain.review import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.steps.archives import pack
 from bot.steps.contract import Config as Given
 from bot.steps.contract import StepContext, StepResult, failed

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from bot.domain.keeping import keeps_infra, why_unclear
 from bot.domain.promotion import StepStatus
-from bot.domain.review import ApplyKind, ApplyRecord, StepClass, StepKind, StepReport
+from bot.domain.review import ApplyKind, ApplyRecord, StepReport
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.terraform import Plan, Planned
 from bot.domain.values import Unknown, is_tainted
 from bot.ports import AppliedState, Git, TerminalError, Terraform, Vault

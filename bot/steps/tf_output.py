@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from bot.domain.digest import DIGEST_LENGTH, canonical
 from bot.domain.plan_compare import fits
 from bot.domain.promotion import StepStatus, Stop
-from bot.domain.review import ApplyKind, ApplyRecord, FrozenRecord, StepClass, StepKind
+from bot.domain.review import ApplyKind, ApplyRecord, FrozenRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.terraform import Output, Outputs
 from bot.domain.values import Sensitive, Unknown, Value, reveal, show
 from bot.ports import AppliedState, Git, TerminalError, Terraform, Vault

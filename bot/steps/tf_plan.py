@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from bot.domain.keeping import KEPT, keeps_infra, why_unclear
 from bot.domain.promotion import StepStatus
-from bot.domain.review import FrozenRecord, KeptRecord, StepClass, StepKind
+from bot.domain.review import FrozenRecord, KeptRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.terraform import Planned
 from bot.domain.values import Unknown
 from bot.ports import Git, TerminalError, Terraform, Vault

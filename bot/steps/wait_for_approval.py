@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from bot.domain.github import Permission, Repository, Review, ReviewState, User
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, StepClass, StepKind
+from bot.domain.review import GateRecord
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.ports import GitHub
 from bot.steps.anticipation import is_behind_cut

@@ -203,8 +203,7 @@ class Commands:
         # Whatever people's commits left there: it is what this person wants to be written.
         await self.store.change_stage(project, name, lambda record: replace(record, differs=""))
         current = await self.store.find_current_promotion(project, name)
-        unmerged = current is not None and not current.effects_begun and current.merge_commit is None
-        if current is not None and current.freight.name == freight.name and unmerged:
+        if current is not None and current.freight.name == freight.name and _can_begin_anew(current):
             said = await promote_again(self.store, self.looker.gatherer, current)
             await self._look(stage)
             return said
@@ -221,10 +220,7 @@ class Commands:
         """End the Stage's unfinished Promotion in favour of what a person asked for."""
         if current is None:
             return
-        # What was applied before a merge that never came is no hindrance: other Freight is planned on what is there.
-        stopped = current.is_ahead and current.state is State.STOPPED
-        begun = current.effects_begun or current.merge_commit is not None
-        if current.running or (begun and not stopped):
+        if current.running or not _can_begin_anew(current):
             raise Refusal(f"{current.stage} is busy with {current.freight.alias}: {current.reason}")
         ended = replace(
             current,
@@ -378,3 +374,12 @@ class Commands:
     async def _look(self, stage: Stage) -> None:
         key = f"{stage.metadata.namespace}/{stage.metadata.name}"
         await self.store.request_looks([Look("stage", key, "a command")])
+
+
+def _can_begin_anew(promotion: Promotion) -> bool:
+    """Whether nothing stands in the way of a new preview, or of other Freight.
+
+    What was applied before a merge that never came does not: what is planned is planned on what is there.
+    """
+    stopped = promotion.is_ahead and promotion.state is State.STOPPED
+    return promotion.merge_commit is None and (stopped or not promotion.effects_begun)

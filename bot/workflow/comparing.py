@@ -11,7 +11,8 @@ from bot.domain.digest import DIGEST_LENGTH, canonical
 from bot.domain.files import Change, CommitId
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, Stop
-from bot.domain.review import CommitRecord, Preview, StepClass, StepReport
+from bot.domain.review import CommitRecord, Preview, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.ports import Vault
 from bot.steps.worktree import WorkTree, join
 

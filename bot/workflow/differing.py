@@ -15,9 +15,10 @@ from bot.domain.files import CommitId
 from bot.domain.github import Repository
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, PromotionId, State, StepStatus
-from bot.domain.review import ApplyKind, ApplyRecord, Presence, Preview, StepClass, StepKind, StepReport
+from bot.domain.review import ApplyKind, ApplyRecord, Presence, Preview, StepReport
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.territory import written_by
 from bot.domain.values import Unknown
 from bot.ports import Commit, Event, Look, PromotionLine, TerminalError, TransientError

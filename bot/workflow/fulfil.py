@@ -15,15 +15,9 @@ from bot.domain.files import CommitId
 from bot.domain.keeping import kept_paths
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus, Stop
-from bot.domain.review import (
-    CommitRecord,
-    Pin,
-    Preview,
-    PublishRecord,
-    StepClass,
-    StepReport,
-)
+from bot.domain.review import CommitRecord, Pin, Preview, PublishRecord, StepReport
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from bot.domain.storing import storable_run
 from bot.domain.values import Value, has_empty_secret
 from bot.ports import Clock, Store, TerminalError, TransientError, Vault

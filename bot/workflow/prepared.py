@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from bot.domain.files import CommitId
 from bot.domain.model import Step
 from bot.domain.promotion import StepStatus
-from bot.domain.review import FrozenRecord, Preview, StepClass, StepReport
+from bot.domain.review import FrozenRecord, Preview, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Value, has_empty_secret
 from bot.steps.worktree import WorkTree, join
 from bot.workflow.merges import is_merged, is_public

@@ -11,26 +11,23 @@ from dataclasses import dataclass, field, replace
 
 from bot.domain.digest import preview_digest
 from bot.domain.files import CommitId, Entry, File, TreeId
-from bot.domain.guarding import find_unguarded
+from bot.domain.guarding import find_unguarded, opens_nothing
 from bot.domain.keeping import kept_paths
 from bot.domain.model import Step
 from bot.domain.promotion import Promotion, StepStatus, Target
 from bot.domain.review import (
-    AWAITS_MERGE,
     ApplyRecord,
-    Lane,
     Pin,
     Presence,
     Preview,
     Problem,
     Split,
-    StepClass,
     StepReport,
     checkouts_of,
-    opens_nothing,
 )
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, find_published, split_task
+from bot.domain.step_kinds import AWAITS_MERGE, StepClass
 from bot.domain.storing import storable_preview
 from bot.domain.values import Unknown, Value, is_tainted
 from bot.ports import Clock, TerminalError, TransientError, Vault
@@ -38,7 +35,7 @@ from bot.steps.contract import MergedBranch, StepContext, StepResult
 from bot.steps.worktree import Sentinels, WorkTree, inside_path
 from bot.workflow.benches import Bench, Benches
 from bot.workflow.evaluation import Evaluator, Progress
-from bot.workflow.record_file import with_record
+from bot.workflow.record_file import choose_record_file, with_record
 
 _TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 _MOST_WALKS = 4
@@ -123,7 +120,7 @@ class Previewer:
         unguarded = find_unguarded(walk.reports, place, split.cut) if not problems else None
         tree, differences, held = await self._tree(walk, place, tip, split)
         lane, reason = choose_lane(walk.reports, split, has_diff=bool(differences))
-        record = _record_file(policy, place, lane) if not differences and not walk.stopped else ""
+        record = choose_record_file(policy, place, lane) if not differences and not walk.stopped else ""
         if record:
             try:
                 split = await with_record(walk.bench.git, place.target.url, tip, split, promotion, record)
@@ -364,13 +361,6 @@ def _place_of_failure(walk: _Walk, pins: tuple[Pin, ...]) -> Place:
         raise TransientError(f"the task of {stage} cannot be previewed now: {passing.message}")
     why = walk.problems[0].message if walk.problems else "no step clones, edits and pushes a branch"
     raise TerminalError(f"the task of {stage} has no place for its pull request: {why}")
-
-
-def _record_file(policy: ReviewPolicy, place: Place, lane: Lane) -> str:
-    """The file that makes an empty pull request one with a diff; empty where none is wanted."""
-    reviewed = policy.review != "None" and lane is not Lane.NO_OP
-    # A task's own pull request holds what the task pushes, and nothing else.
-    return policy.record_file if reviewed and not place.source else ""
 
 
 def _outputs(report: StepReport) -> Value:

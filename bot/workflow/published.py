@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from bot.domain.files import CommitId
 from bot.domain.promotion import StepRun, StepStatus
-from bot.domain.review import CommitRecord, PublishRecord, StepClass, StepReport
+from bot.domain.review import CommitRecord, PublishRecord, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Value
 from bot.ports import Git
 from bot.steps.worktree import WorkTree

@@ -10,7 +10,9 @@ from dataclasses import replace
 
 from bot.domain.files import Change, CommitId, File, Mode
 from bot.domain.promotion import Promotion
-from bot.domain.review import PreparedCommit, Split
+from bot.domain.review import Lane, PreparedCommit, Split
+from bot.domain.review_policy import ReviewPolicy
+from bot.domain.splitting import Place
 from bot.ports import Git, TerminalError
 
 _BEGINNING = b"Lockstep: "
@@ -40,3 +42,10 @@ async def with_record(
     change = Change(path, before, File(_BEGINNING + line.encode()))
     commit = PreparedCommit(f"promote {freight.alias} to {promotion.stage}", (change,))
     return replace(split, prepared=(*split.prepared, commit))
+
+
+def choose_record_file(policy: ReviewPolicy, place: Place, lane: Lane) -> str:
+    """The file that makes an empty pull request one with a diff; empty where none is wanted."""
+    reviewed = policy.review != "None" and lane is not Lane.NO_OP
+    # A task's own pull request holds what the task pushes, and nothing else.
+    return policy.record_file if reviewed and not place.source else ""

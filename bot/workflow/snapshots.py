@@ -18,8 +18,9 @@ from bot.domain.model import Stage, Step
 from bot.domain.peoples_pulls import early_reviewers
 from bot.domain.planning import Gate, Snapshot, merge_method
 from bot.domain.promotion import Promotion, State, StepStatus
-from bot.domain.review import Preview, StepClass
+from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store

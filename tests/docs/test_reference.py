@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.review import StepClass
+from bot.domain.step_kinds import StepClass
 from bot.expressions.facts import DataFacts, FreightFacts, PromotionFacts, StepFacts
 from bot.expressions.functions import (
     TEMPLATE_FUNCTIONS,

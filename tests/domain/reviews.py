@@ -28,10 +28,10 @@ from bot.domain.review import (
     Preview,
     PublishRecord,
     Split,
-    StepClass,
     StepReport,
 )
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from bot.domain.terraform import Action, Plan, ResourceChange
 from bot.domain.values import Value
 

@@ -26,8 +26,9 @@ from bot.domain.planning import (
     plan,
 )
 from bot.domain.promotion import EarlyApply, Promotion, State, StepRun, StepStatus, Stop
-from bot.domain.review import ApplyKind, KeptRecord, Patch, Preview, Split, StepClass, StepReport
+from bot.domain.review import ApplyKind, KeptRecord, Patch, Preview, Split, StepReport
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from tests.domain import reviews as b
 
 BEFORE = ReviewPolicy(apply="BeforeMerge")

@@ -24,9 +24,9 @@ from bot.domain.review import (
     Preview,
     RequestRecord,
     Split,
-    StepClass,
     StepReport,
 )
+from bot.domain.step_kinds import StepClass
 from bot.domain.terraform import Action, AttributeChange, OutputChange, Plan, ResourceChange
 from bot.domain.values import Sensitive, Text, Unknown, Value
 

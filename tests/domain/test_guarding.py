@@ -19,10 +19,10 @@ from bot.domain.review import (
     PublishRecord,
     RequestRecord,
     Split,
-    StepClass,
     StepReport,
 )
 from bot.domain.splitting import Place, choose_lane, choose_place, find_cut, split_task
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Unknown
 from tests.domain import reviews as b
 

@@ -27,8 +27,9 @@ from bot.domain.planning import (
     plan,
 )
 from bot.domain.promotion import State, Stop
-from bot.domain.review import GateRecord, MergeRecord, Patch, Problem, Split, StepClass
+from bot.domain.review import GateRecord, MergeRecord, Patch, Problem, Split
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from tests.domain import reviews as b
 
 MERGE = CommitId("f" * 40)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.promotion import StepStatus, Target
-from bot.domain.review import ApplyKind, Lane, Pin, Presence, Split, StepClass, StepReport
+from bot.domain.review import ApplyKind, Lane, Pin, Presence, Split, StepReport
 from bot.domain.splitting import Place, choose_lane, choose_place, split_task
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Text, Unknown
 from tests.domain import reviews as b
 

@@ -10,7 +10,7 @@ from bot.adapters.commands import AllowList
 from bot.app import load
 from bot.domain.custom_steps import CustomStep, OutputFormat, OutputSource
 from bot.domain.problems import Severity
-from bot.domain.review import StepClass
+from bot.domain.step_kinds import StepClass
 
 PIPELINE = """
 apiVersion: kargo.akuity.io/v1alpha1

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.review import RequestRecord, StepClass
+from bot.domain.review import RequestRecord
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.domain.view import PromotionView
 from bot.reports.body import render_body, render_title

@@ -18,7 +18,8 @@ from bot.domain.approvals import Tally, Verdict
 from bot.domain.files import Change, File
 from bot.domain.planning import Gate
 from bot.domain.promotion import State, StepStatus, Stop
-from bot.domain.review import EffectRecord, Patch, Presence, Problem, Split, StepClass, StepReport
+from bot.domain.review import EffectRecord, Patch, Presence, Problem, Split, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.terraform import Action, AttributeChange, OutputChange, ResourceChange
 from bot.domain.values import Text, Unknown
 from bot.domain.view import PromotionView, StageLine

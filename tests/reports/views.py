@@ -25,10 +25,10 @@ from bot.domain.review import (
     PublishRecord,
     Record,
     Split,
-    StepClass,
     StepReport,
 )
 from bot.domain.review_policy import ApprovalRule, Approvals
+from bot.domain.step_kinds import StepClass
 from bot.domain.terraform import Action, AttributeChange, OutputChange, Plan, ResourceChange
 from bot.domain.values import Unknown, Value
 from bot.domain.view import Outcome, PromotionView, StageLine

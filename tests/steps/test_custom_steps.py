@@ -14,7 +14,8 @@ from bot.domain.files import File, Mode
 from bot.domain.model import Metadata, Retry
 from bot.domain.model import Step as ModelStep
 from bot.domain.promotion import StepRun, StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, Pin, StepClass
+from bot.domain.review import EffectRecord, FrozenRecord, Pin
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Json, Sensitive, Text, Unknown, Value
 from bot.ports import TerminalError
 from bot.steps.custom import Custom, StepBook, Undefined

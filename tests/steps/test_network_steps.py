@@ -8,7 +8,8 @@ import pytest
 
 from bot.domain.argocd import Operation
 from bot.domain.promotion import StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, GateRecord, Presence, StepClass, StepReport
+from bot.domain.review import EffectRecord, FrozenRecord, GateRecord, Presence, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Sensitive, Text, Unknown, Value
 from bot.ports import TerminalError
 from bot.steps.argocd_wait import ArgoCDWait

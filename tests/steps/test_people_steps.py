@@ -24,7 +24,8 @@ from bot.domain.github import (
     User,
 )
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, Presence, StepClass, StepReport
+from bot.domain.review import GateRecord, Presence, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Sensitive, Unknown, Value
 from bot.ports import Event, Git, GitHub, Ports, StageRecord, TerminalError
 from bot.steps import KINDS, build_steps

@@ -12,8 +12,9 @@ from bot.adapters.store.store import open_store
 from bot.adapters.vault import KeyFileVault
 from bot.domain.model import Step, Variable
 from bot.domain.promotion import State, StepStatus
-from bot.domain.review import Patch, Presence, Split, StepClass, StepKind, StepReport
+from bot.domain.review import Patch, Presence, Split, StepReport
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Config, StepContext, StepResult
 from bot.workflow.benches import Bench

@@ -16,8 +16,8 @@ from bot.domain.codec import decode_value
 from bot.domain.files import CommitId
 from bot.domain.model import Step, Variable
 from bot.domain.promotion import Promotion, State, StepStatus, Target
-from bot.domain.review import StepClass, StepKind
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.values import Json, Unknown, Value
 from bot.ports import Git
 from bot.steps.contract import Config, StepContext, StepResult

@@ -14,8 +14,9 @@ from bot.adapters.git import GitMirror
 from bot.domain.files import CommitId
 from bot.domain.model import Step, Variable
 from bot.domain.promotion import StepStatus
-from bot.domain.review import CommitRecord, Lane, Preview, StepClass
+from bot.domain.review import CommitRecord, Lane, Preview
 from bot.domain.review_policy import ReviewPolicy
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Unknown, Value
 from bot.steps.contract import Step as StepRunner
 from bot.steps.file_write import FileWrite

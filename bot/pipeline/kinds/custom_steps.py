@@ -18,7 +18,7 @@ from bot.domain.custom_steps import (
 )
 from bot.domain.model import Metadata
 from bot.domain.problems import Severity
-from bot.domain.review import StepClass
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Json
 from bot.expressions.errors import ExpressionError
 from bot.expressions.evaluator import Expression, compile_expression

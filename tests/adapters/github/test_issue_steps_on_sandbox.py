@@ -15,7 +15,8 @@ from bot.adapters.git import GitMirror
 from bot.domain.freight import FreightName, FreightStatus
 from bot.domain.github import CommentId, PullNumber
 from bot.domain.promotion import StepRun, StepStatus
-from bot.domain.review import EffectRecord, FrozenRecord, GateRecord, Presence, StepClass, StepReport
+from bot.domain.review import EffectRecord, FrozenRecord, GateRecord, Presence, StepReport
+from bot.domain.step_kinds import StepClass
 from bot.domain.values import Unknown
 from bot.ports import TerminalError
 from bot.ports.issues import Dispatch, IssueChange, NewIssue

@@ -1,0 +1,35 @@
+"""What a step kind declares of itself: its class, and how long and how often it is tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class StepClass(StrEnum):
+    """What a step kind does to the world; an undeclared kind is an act."""
+
+    EDIT = "edit"
+    READ = "read"
+    PURE = "pure"
+    INFRA = "infra"
+    COMMIT = "commit"
+    PUBLISH = "publish"
+    WAIT = "wait"
+    NOTE = "note"
+    ACT = "act"
+    REVIEW = "review"
+
+
+AWAITS_MERGE = frozenset({"git-wait-for-pr", "git-merge-pr"})
+"""Steps of a task's own that end with the merge of the pull request that it opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepKind:
+    """A step kind by its name in YAML. Times are seconds; `timeout` 0 means none."""
+
+    name: str
+    step_class: StepClass
+    timeout: float = 0.0
+    error_threshold: int = 1
