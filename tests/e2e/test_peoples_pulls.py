@@ -11,7 +11,7 @@ from bot.sandbox.github.records import Delivery, PullRequest
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import Seed
 from tests.e2e.road import OPERATIONS, Road
-from tests.e2e.talk import redeliver, say
+from tests.e2e.talk import redeliver, say, wait_for_reply
 
 pytestmark = pytest.mark.e2e
 
@@ -188,7 +188,8 @@ async def test_a_revert_marks_the_stage_until_it_is_reverted_itself(released: Ro
     await road.until("Freight of 1.2.0", lambda: knows(road, "1.2.0"))
     await road.wait_until_quiet()
     assert len(await road.pulls()) == 2
-    assert "differs from its Freight" in await say(road, number, "/explain")
+    asked = await road.comment(number, "/explain")
+    assert "differs from its Freight" in await wait_for_reply(road, asked)
     assert road.terraform() == {}
 
     again = await revert(road, undo.number)
