@@ -200,17 +200,19 @@ class Commands:
         project, name = stage.metadata.namespace, stage.metadata.name
         freight = await self.choice.choose(stage, command.freight)
         candidate = select_candidates(stage, await self.choice.available(stage)).get(freight.origin)
-        # Whatever people's commits left there: it is what this person wants to be written.
-        await self.store.change_stage(project, name, lambda record: replace(record, differs=""))
+        # Whatever people's commits left there: the person has answered.
+        agree = partial(self.store.change_stage, project, name, lambda record: replace(record, differs=""))
         current = await self.store.find_current_promotion(project, name)
         if current is not None and current.freight.name == freight.name and _can_begin_anew(current):
             said = await promote_again(self.store, self.looker.gatherer, current)
+            await agree()
             await self._look(stage)
             return said
         await self._make_room(current, freight)
         started = await self.looker.start(stage, freight, actor=asked.author.login, actor_id=asked.author.id)
         if isinstance(started, str):
             raise Refusal(started)
+        await agree()
         await self.looker.unblock(project, name)
         await self.looker.hold_after(started, candidate)
         await self._look(stage)

@@ -10,19 +10,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bot.domain.commands import Plan, parse_command
 from bot.domain.drift import DriftRecord
 from bot.domain.events import Commented, Event
 from bot.domain.github import PullNumber, Repository
+from bot.domain.peoples_pulls import PeoplesPull
 from bot.domain.promotion import Promotion
 from bot.ports import Clock, GitHub, Store, TerminalError
 from bot.workflow.configuration import Configuration
 
 log = logging.getLogger(__name__)
 
+_OLDEST = timedelta(days=3)
+"""How far back words on people's pull requests are looked for, as far as GitHub keeps failed deliveries."""
+
 
 @dataclass(frozen=True, slots=True)
 class LostComments:
-    """Finds them on the pull request of each Stage's newest Promotion, and on the issue of its drift.
+    """Finds them on the pull request of each Stage's newest Promotion, on the issue of its drift, and on people's own.
 
     `run` has them run, once each.
     """
@@ -49,6 +54,19 @@ class LostComments:
             for event in await self._of_issue(record) if record.open else ():
                 if event.created_at <= latest:
                     await self.run(event)
+
+        for row in await self.store.list_peoples_pulls():
+            for event in await self._of_people(row):
+                if event.created_at <= latest:
+                    await self.run(event)
+
+    async def _of_people(self, row: PeoplesPull) -> list[Commented]:
+        """Words for a plan on a person's pull request; other commands there have nothing to do with it."""
+        repository = self.github.repository_of(row.url)
+        if repository is None:
+            return []
+        found = await self._comments(repository, row.pull, self.clock.now() - _OLDEST)
+        return [event for event in found if isinstance(parse_command(event.body), Plan)]
 
     async def _of_promotion(self, promotion: Promotion) -> list[Commented]:
         repository = self.github.repository_of(promotion.target.url) if promotion.target is not None else None

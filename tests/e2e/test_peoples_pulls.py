@@ -9,9 +9,9 @@ import pytest
 from bot.sandbox.github.pulls import NewPull
 from bot.sandbox.github.records import Delivery, PullRequest
 from tests.e2e.conftest import StartRoad
-from tests.e2e.pipelines import TAG, C, P, S, Seed, commit, values
+from tests.e2e.pipelines import Seed
 from tests.e2e.road import OPERATIONS, Road
-from tests.e2e.talk import redeliver, say
+from tests.e2e.talk import redeliver, say, wait_for_reply
 
 pytestmark = pytest.mark.e2e
 
@@ -174,11 +174,11 @@ async def test_a_merge_past_the_rules_is_held_and_a_fork_is_planned_on_a_word(re
     assert road.terraform() == ran
 
 
-async def test_a_revert_marks_the_stage_until_it_is_reverted_itself(start_road: StartRoad) -> None:
-    seed = Seed(steps=(C, values(TAG), commit("Promote ${{ ctx.stage }}"), P, S))
-    road = await start_road(seed, released=True)
+async def test_a_revert_marks_the_stage_until_it_is_reverted_itself(released: Road) -> None:
+    road = released
     await road.publish(otel="1.1.0")
     number = await road.release()
+    road.forget_terraform()
     after = await road.last_event()
     undo = await revert(road, number)
     await merge_approved(road, undo.number)
@@ -188,7 +188,9 @@ async def test_a_revert_marks_the_stage_until_it_is_reverted_itself(start_road: 
     await road.until("Freight of 1.2.0", lambda: knows(road, "1.2.0"))
     await road.wait_until_quiet()
     assert len(await road.pulls()) == 2
-    assert "differs from its Freight" in await say(road, number, "/explain")
+    asked = await road.comment(number, "/explain")
+    assert "differs from its Freight" in await wait_for_reply(road, asked)
+    assert road.terraform() == {}
 
     again = await revert(road, undo.number)
     await merge_approved(road, again.number)

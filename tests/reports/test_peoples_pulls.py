@@ -8,7 +8,10 @@ import pytest
 
 from bot.domain.approvals import Tally
 from bot.domain.github import Conclusion, PullNumber
+from bot.domain.promotion import Following, State
 from bot.domain.review import Preview, Problem
+from bot.reports.answers import render_explain
+from bot.reports.body import render_body
 from bot.reports.fitting import COMMENT_LIMIT
 from bot.reports.markdown import size
 from bot.reports.peoples_pulls import (
@@ -18,7 +21,8 @@ from bot.reports.peoples_pulls import (
     render_own_comment,
     render_own_plan_check,
 )
-from tests.reports.views import HEAD, preview, promotion
+from bot.reports.states import state_words
+from tests.reports.views import HEAD, NOW, preview, promotion, view
 
 APPROVED, ASKED = Tally(count=1, needed=1), Tally(count=0, needed=1)
 RED = replace(preview(), problems=(Problem("promote::apply-network", "Invalid reference"),))
@@ -90,3 +94,21 @@ def test_the_comment_keeps_githubs_limit(stages: int) -> None:
     check = render_own_plan_check(pull(*lines))
     assert size(check.summary) <= COMMENT_LIMIT
     assert size(render_own_check(pull(*lines)).summary) <= COMMENT_LIMIT
+
+
+def test_a_stage_that_differs_says_so_on_its_open_pull_request_and_in_explain() -> None:
+    said = "staging differs from its Freight: values.yaml was changed in 1234567 by Olivia (Revert)"
+    shown = view(differs=said)
+    assert said in render_body(shown)
+    explained = render_explain(shown)
+    assert said in explained
+    assert "/promote staging" in explained
+    assert "differs" not in render_body(view()) + render_explain(view())
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_re_promotion_is_told_from_a_promotion(state: State) -> None:
+    follows = Following(PullNumber(9), NOW, NOW)
+    words = state_words(promotion(state=state, follows=follows))
+    assert words.startswith(f"re-promotion of {promotion().freight.alias} after #9: ")
+    assert not state_words(promotion(state=state)).startswith("re-promotion")
