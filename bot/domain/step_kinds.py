@@ -28,6 +28,11 @@ ASKS_PEOPLE = frozenset({"get-user-input", "wait-for-approval"})
 """Steps that people answer on the pull request, so that there must be one."""
 
 
+def short_alias(alias: str) -> str:
+    """The name that the author gave a step, without the task that it comes from (`promote::ask`)."""
+    return alias.rpartition("::")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class StepKind:
     """A step kind by its name in YAML. Times are seconds; `timeout` 0 means none."""

@@ -23,7 +23,7 @@ from bot.domain.questions import (
     write_example,
 )
 from bot.domain.review import GateRecord
-from bot.domain.step_kinds import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind, short_alias
 from bot.domain.values import Json, Unknown, Value, is_tainted, show
 from bot.ports import TerminalError
 from bot.ports.answers import AnswerStore
@@ -88,7 +88,7 @@ class GetUserInput:
             reason = f"{refused}{_ask(wanted, context.alias)}"
             return StepResult(None, later, record=GateRecord(subject, open=False, reason=reason, asks=True))
         output = _output(answer)
-        said = f"{answer.by} answered {context.alias}: {describe_values(answer.values)}"
+        said = f"{answer.by} answered {short_alias(context.alias)}: {describe_values(answer.values)}"
         fingerprint = hashlib.sha256(canonical(show(dict(output)))).hexdigest()
         record = GateRecord(subject, open=True, reason=said, asks=True, fingerprint=fingerprint)
         return StepResult(output=output, record=record)
@@ -129,8 +129,9 @@ async def find_answer(store: AnswerStore, promotion: PromotionId, alias: str) ->
 def _ask(wanted: Config, alias: str) -> str:
     """What is asked, of whom, and how it is answered."""
     whom = name_approvers(wanted.responders, "whoever may `/apply`")
-    example = write_example(wanted.question, alias)
-    return f"{alias} asks {whom}: comment `{example}`; it asks for {describe_fields(wanted.question)}"
+    short = short_alias(alias)
+    example = write_example(wanted.question, short)
+    return f"{short} asks {whom}: comment `{example}`; it asks for {describe_fields(wanted.question)}"
 
 
 def _output(answer: GivenAnswer) -> dict[str, Value]:

@@ -14,7 +14,7 @@ from datetime import datetime
 from bot.domain.github import Permission, Repository, Review, ReviewState, User
 from bot.domain.promotion import StepStatus
 from bot.domain.review import GateRecord
-from bot.domain.step_kinds import StepClass, StepKind
+from bot.domain.step_kinds import StepClass, StepKind, short_alias
 from bot.domain.values import Unknown, Value
 from bot.ports import GitHub
 from bot.ports.answers import AnswerStore
@@ -116,7 +116,7 @@ class WaitForApproval:
             return StepResult(output={"responses": said})
         return StepResult(
             StepStatus.RUNNING,
-            message=f"{context.alias} {missing}: they comment `/apply`",
+            message=f"{short_alias(context.alias)} {missing}: they comment `/apply`",
             retry_after=max(wanted.poll_interval, _LEAST_PAUSE),
             detail={"asks": dict(config)},
         )

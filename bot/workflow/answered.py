@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bot.domain.promotion import Promotion
 from bot.domain.review import GateRecord, Preview, StepReport
+from bot.domain.step_kinds import short_alias
 from bot.ports.answers import AnswerStore
 
 
@@ -14,7 +15,9 @@ async def with_answers(store: AnswerStore, promotion: Promotion, preview: Previe
     if promotion.merge_commit is None or all(wait.open or not wait.asks for wait in preview.waits):
         return preview
     given = {
-        a.alias: f"{a.by} answered {a.alias}" for a in await store.list_answers(promotion.id) if not a.person
+        a.alias: f"{a.by} answered {short_alias(a.alias)}"
+        for a in await store.list_answers(promotion.id)
+        if not a.person
     }
     return replace(preview, steps=tuple(_opened(step, given.get(step.alias, "")) for step in preview.steps))
 

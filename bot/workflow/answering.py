@@ -22,6 +22,7 @@ from bot.domain.questions import (
     write_example,
 )
 from bot.domain.review import GateRecord, Presence
+from bot.domain.step_kinds import short_alias
 from bot.domain.values import Json, Value
 from bot.ports import Event, Look, TransientError
 from bot.steps.approvers import Approver, find_roles, name_approvers, parse_approvers
@@ -41,6 +42,10 @@ class _Asking:
     alias: str
     config: Mapping[str, Value]
 
+    @property
+    def name(self) -> str:
+        return short_alias(self.alias)
+
 
 @dataclass(frozen=True, slots=True)
 class Answering:
@@ -57,19 +62,19 @@ class Answering:
         question = parse(step.config).question
         known = await find_answer(self.gatherer.store, promotion.id, step.alias)
         if known is not None and not find_wrong_values(question, known.values):
-            raise Refusal(f"{known.by} answered {step.alias} already, and the first answer stays")
+            raise Refusal(f"{known.by} answered {step.name} already, and the first answer stays")
         values, wrong = read_answer(question, command.values)
         if wrong:
-            example = write_example(question, step.alias)
+            example = write_example(question, step.name)
             raise Refusal(
-                f"this does not answer {step.alias}: {'; '.join(wrong)}. It asks for {describe_fields(question)}; "
+                f"this does not answer {step.name}: {'; '.join(wrong)}. It asks for {describe_fields(question)}; "
                 f"for example `{example}`"
             )
         given = self._given(asked, step.alias, values=values)
         if not await self.gatherer.store.add_answer(promotion.id, given, replacing=known):
-            raise Refusal(f"somebody else answered {step.alias} just now, and the first answer stays")
-        await self._wake(promotion, step.alias, f"{given.by} answered {step.alias}")
-        return f"{step.alias} is answered: {describe_values(values)}"
+            raise Refusal(f"somebody else answered {step.name} just now, and the first answer stays")
+        await self._wake(promotion, step.alias, f"{given.by} answered {step.name}")
+        return f"{step.name} is answered: {describe_values(values)}"
 
     async def approve(self, asked: Asked, promotion: Promotion, stage: Stage, digest: str) -> bool:
         """`/apply` to a step that waits for approval in a walk that runs; False if none does."""
@@ -80,7 +85,7 @@ class Answering:
             return False
         if digest and not promotion.digest.startswith(digest):
             raise Refusal(
-                f"{steps[0].alias} waits for `/apply` alone; `{promotion.digest}` is what was approved"
+                f"{steps[0].name} waits for `/apply` alone; `{promotion.digest}` is what was approved"
             )
         for step in steps:
             roles = await self._allow(asked, promotion, stage, step)
@@ -88,9 +93,9 @@ class Answering:
             given = replace(given, roles=tuple(map(str, roles)))
             if not await self.gatherer.store.add_answer(promotion.id, given):
                 raise Refusal(
-                    f"@{given.by} has approved {step.alias} already; who else has to is in the check"
+                    f"@{given.by} has approved {step.name} already; who else has to is in the check"
                 )
-            await self._wake(promotion, step.alias, f"{given.by} approved {step.alias}")
+            await self._wake(promotion, step.alias, f"{given.by} approved {step.name}")
         return True
 
     # -- which step, and who ---------------------------------------------------------------------------------------
@@ -131,7 +136,7 @@ class Answering:
         roles = await find_roles(self.gatherer.github, asked.author, named, self._repository(promotion))
         if not roles:
             raise Refusal(
-                f"@{asked.author.login} may not answer {step.alias}: it asks {name_approvers(named, '')}"
+                f"@{asked.author.login} may not answer {step.name}: it asks {name_approvers(named, '')}"
             )
         return roles
 
@@ -159,7 +164,7 @@ class Answering:
             answer for answer in kept if asked.comment is not None and answer.comment == str(asked.comment)
         ]
         for answer in ours:
-            await self._wake(promotion, answer.alias, f"{answer.by} answered {answer.alias}")
+            await self._wake(promotion, answer.alias, f"{answer.by} answered {short_alias(answer.alias)}")
         return bool(ours)
 
     async def _wake(self, promotion: Promotion, alias: str, said: str) -> None:
@@ -192,7 +197,7 @@ def _is_at_gates(promotion: Promotion) -> bool:
 
 def _choose(steps: Sequence[_Asking], alias: str, promotion: Promotion) -> _Asking:
     """The step that is meant; an alias may be given without the task that it comes from."""
-    meant = [step for step in steps if alias in ("", step.alias, step.alias.rpartition("::")[2])]
+    meant = [step for step in steps if alias in ("", step.alias, short_alias(step.alias))]
     if len(meant) == 1:
         return meant[0]
     if promotion.state.ended:

@@ -31,7 +31,8 @@ class Answers:
 
         def work(connection: Connection) -> bool:
             new = insert_unless(connection, answers).values(**key, sealed=sealed).on_conflict_do_nothing()
-            if connection.execute(new).rowcount == 1:
+            # How many rows an insert made is not told by every database; which it made is.
+            if connection.execute(new.returning(answers.c.alias)).first() is not None:
                 return True
             found = connection.scalar(select(answers.c.sealed).where(where).with_for_update())
             if replacing is None or found is None or self._opened(found, promotion) != replacing:
