@@ -110,7 +110,7 @@ class WaitForApproval:
             for answer in given
             if not named or set(answer.roles) & set(named)
         }
-        missing = _missing(wanted, counted)
+        missing = _missing(wanted, counted, name_approvers(wanted.approvers, "whoever may `/apply`"))
         if not missing:
             said = [_said(answer.by, answer.at) for answer in given if answer.person in counted]
             return StepResult(output={"responses": said})
@@ -139,7 +139,7 @@ class WaitForApproval:
                 approvals[review.user.login] = (review, entitled)
         return Poll(
             [_said(review.user.login, review.submitted_at) for review, _ in approvals.values()],
-            _missing(wanted, {login: entitled for login, (_, entitled) in approvals.items()}),
+            _missing(wanted, {login: entitled for login, (_, entitled) in approvals.items()}, _names(wanted)),
             objection,
         )
 
@@ -160,13 +160,13 @@ def _latest(reviews: Iterable[Review]) -> list[Review]:
     return list(latest.values())
 
 
-def _missing(wanted: Config, approvals: Mapping[str, Sequence[Approver]]) -> str:
+def _missing(wanted: Config, approvals: Mapping[str, Sequence[Approver]], whom: str) -> str:
     granted = {approver for entitled in approvals.values() for approver in entitled}
     required = [approver for approver in wanted.approvers if approver.required and approver not in granted]
     if required:
         return f"waits for approval by {', '.join(map(str, required))}"
     if len(approvals) < wanted.minimum:
-        return f"has {len(approvals)} of {wanted.minimum} approvals by {_names(wanted)}"
+        return f"has {len(approvals)} of {wanted.minimum} approvals by {whom}"
     return ""
 
 

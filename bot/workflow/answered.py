@@ -14,11 +14,8 @@ async def with_answers(store: AnswerStore, promotion: Promotion, preview: Previe
     """The preview as its gates stand now. Before the merge an answer opens its gate by a new preview alone."""
     if promotion.merge_commit is None or all(wait.open or not wait.asks for wait in preview.waits):
         return preview
-    given = {
-        a.alias: f"{a.by} answered {short_alias(a.alias)}"
-        for a in await store.list_answers(promotion.id)
-        if not a.person
-    }
+    kept = [answer for answer in await store.list_answers(promotion.id) if not answer.person]
+    given = {answer.alias: f"{answer.by} answered {short_alias(answer.alias)}" for answer in kept}
     return replace(preview, steps=tuple(_opened(step, given.get(step.alias, "")) for step in preview.steps))
 
 

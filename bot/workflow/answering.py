@@ -131,7 +131,12 @@ class Answering:
         kind = _INPUT if "schema" in step.config else _APPROVAL
         named = parse_approvers(kind, step.config)
         if not named:
-            await Rights(self.gatherer).check(asked, "apply", stage)
+            try:
+                await Rights(self.gatherer).check(asked, "apply", stage)
+            except Refusal as refusal:
+                raise Refusal(
+                    f"{refusal}, and so does an answer to {step.name}, which names nobody"
+                ) from refusal
             return ()
         roles = await find_roles(self.gatherer.github, asked.author, named, self._repository(promotion))
         if not roles:
@@ -178,7 +183,7 @@ class Answering:
             newest = await store.get_promotion(promotion.id)
             if newest is None or newest.state.ended:
                 return
-            woken = replace(newest, answered=newest.answered + 1, wake_at=None)
+            woken = replace(newest, woken=newest.woken + 1, wake_at=None)
             if newest.state is State.REVIEW:
                 woken = replace(woken, preview_wanted=said)
             if await store.save_promotion(woken, expected=newest, event=event, looks=[look]):

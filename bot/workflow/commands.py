@@ -165,7 +165,12 @@ class Commands:
             case Retry():
                 return await self._retry(asked)
             case Cancel():
-                return await self._change(asked, "plan", lambda p: replace(p, cancel_requested=True))
+                # A walk that waits looks at once, to find that it is to end.
+                return await self._change(
+                    asked,
+                    "plan",
+                    lambda p: replace(p, cancel_requested=True, woken=p.woken + 1, wake_at=None),
+                )
             case Rollback():
                 return await self._rollback(asked, asked.command)
             case Verify(stage=name, project=project, abort=abort):

@@ -14,9 +14,9 @@ def keep_asked(after: Promotion, newest: Promotion, expected: Promotion) -> Prom
         cancel_requested=newest.cancel_requested,
         accepted=newest.accepted,
         preview_wanted=newest.preview_wanted,
-        answered=newest.answered,
-        # What the walk waited for may have been said: it looks at once.
-        wake_at=after.wake_at if newest.answered == expected.answered else None,
+        woken=newest.woken,
+        # What the walk waits for may have been said, or its end: it looks at once.
+        wake_at=after.wake_at if newest.woken == expected.woken else None,
         drop=after.drop if newest.drop == expected.drop else newest.drop,
         pushers=tuple(dict.fromkeys((*after.pushers, *newest.pushers))),
     )

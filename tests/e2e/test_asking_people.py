@@ -65,7 +65,7 @@ async def test_people_answer_before_the_merge_and_after_it(start_road: StartRoad
     await road.wait_for_event("waits", "level asks rafael: comment `/answer level level=info`")
     check = await road.wait_for_check(pull.number, "lockstep", None)
     assert check.status == "in_progress"
-    head = road.pull(pull.number).head.sha
+    head = pull.head_sha
 
     wrong = await say(road, pull.number, "/answer level=loud colour=red", answer="-1")
     assert "level must be one of info, debug, warn" in wrong
@@ -75,7 +75,7 @@ async def test_people_answer_before_the_merge_and_after_it(start_road: StartRoad
     await say(road, pull.number, '/answer level\nlevel=warn\nnote="too loud"\n\nthanks')
     await road.wait_for_event("preview", "digest", after=told)
     await road.wait_until_quiet()
-    assert road.pull(pull.number).head.sha != head, "another answer is another head"
+    assert road.pull(pull.number).head_sha != head, "another answer is another head"
     assert "+  LOG_LEVEL: warn" in claims.patch_lines((await road.files(pull.number))[VALUES])
     late = await say(road, pull.number, "/answer level level=info", answer="-1")
     assert "rafael answered level already" in late
