@@ -201,7 +201,8 @@ class _Walk:
     async def _execute(
         self, step: Step, approved: StepReport, config: Value
     ) -> StepReport | Waiting | Stopped | Moved:
-        if await self._is_cancelled():
+        # A clone takes no effect, and without it nothing could be said of the steps that are done already.
+        if step.uses != "git-clone" and await self._is_cancelled():
             return await self._close(
                 step, approved, StepResult(StepStatus.ABORTED, message="cancelled by a person")
             )
