@@ -196,7 +196,9 @@ class _Walk:
 
     def _comparison(self) -> Comparison:
         task, reports, vault = self.task, tuple(self.reports), self.fulfiller.vault
-        return Comparison(task.promotion, task.preview, self.tree, reports, vault, task.merge, self.base)
+        # Before the merge the walk stands on what it will leave: the prepared change is in it.
+        base = self._merge if self._is_ahead else self.base
+        return Comparison(task.promotion, task.preview, self.tree, reports, vault, self._merge, base)
 
     async def _execute(
         self, step: Step, approved: StepReport, config: Value

@@ -204,7 +204,7 @@ def test_a_question_alone_opens_a_pull_request_to_be_asked_on(roads: Roads) -> N
     road = roads(
         C, ASK, values(("replicas", "1")), M.replace("${{ task.outputs['tf-apply'].result }}", "x"), P
     )
-    assert road.promotion.state is State.REVIEW
+    assert road.world.github.seen(1).open
     road.say("bob", "/answer level=warn", 7)
     road.review()
     road.merge()
