@@ -110,7 +110,7 @@ class Answering:
                 _Asking(step.alias, step.config)
                 for step in early
                 if step.kind == kind and step.presence is Presence.CERTAIN
-                if isinstance(step.record, GateRecord) and isinstance(step.config, dict)
+                if isinstance(step.record, GateRecord) and step.record.asks and isinstance(step.config, dict)
             ]
         if promotion.state is not State.FULFILLING:
             return ()

@@ -94,6 +94,12 @@ class Road:
         """How many answers are kept."""
         return len(self.loop.run_until_complete(self.bot.store.list_answers(self.promotion.id)))
 
+    @property
+    def log(self) -> list[str]:
+        """What the audit log says."""
+        rows = self.loop.run_until_complete(self.bot.store.list_audit())
+        return [row.entry.message for row in rows]
+
     def text(self, branch: str = "main") -> str:
         return self.world.git.text(self.world.git.tip(branch), VALUES)
 
@@ -132,6 +138,9 @@ def test_an_answer_before_the_merge_survives_every_crash_and_makes_another_head(
     assert asked.reason.startswith("ask asks whoever may `/apply`: comment `/answer ask level=info`")
     assert road.say_and_die("bob", "/answer level=warn", 7) > 5
     answered = road.promotion
+    said = road.log
+    assert any("/answer" in text and text.endswith(": done") for text in said)
+    assert not any("warn" in text for text in said), "what was answered is in no log"
     assert (answered.digest != asked.digest, answered.head != asked.head, road.answers) == (True, True, 1)
     assert "LEVEL: warn" in road.text(answered.branch)
     (refused,) = road.say("bob", "/answer level=info", 8)
