@@ -1,8 +1,9 @@
 """What a person asked for on the first line of a comment, as a value; or what is wrong with it, and what was meant.
 
-Only the first line counts, and only if it begins with the slash: quoted text, fences and HTML comments begin
-otherwise. Nothing in here ever reaches a shell; every argument is held to the characters that its kind can have.
-Who may give a command, and that bots may not, is decided elsewhere.
+Only the first line counts (of `/answer` also those right below it), and only if it begins with the slash: quoted text,
+fences and HTML comments begin otherwise. Nothing in here ever reaches a shell; every argument is held to the characters
+that its kind can have. Who may give a command, and that bots may not, is decided
+elsewhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from bot.domain.answer_command import Answer, parse_answer
+from bot.domain.command_arguments import (
+    WrongArgumentError,
+    parse_freight_name,
+    parse_hex,
+    parse_reason,
+    parse_stage,
+    split_arguments,
+)
 from bot.domain.command_words import SYNONYMS
 
 _LONGEST_LINE = 500
@@ -149,6 +159,7 @@ Command = (
     | Apply
     | Retry
     | Approve
+    | Answer
     | Hold
     | Resume
     | Rollback
@@ -184,6 +195,10 @@ HELP: Mapping[str, tuple[str, str]] = {
     "apply": ("/apply [DIGEST]", "apply exactly the preview with this digest, or the approved one"),
     "retry": ("/retry", "try the failed step again"),
     "approve": ("/approve FREIGHT [PROJECT/]STAGE", "approve Freight for a Stage (this is no review)"),
+    "answer": (
+        "/answer [STEP] NAME=VALUE ...",
+        "answer what a step asks; more lines of NAME=VALUE may follow",
+    ),
     "hold": ("/hold [REASON]", "keep this pull request from being merged"),
     "resume": ("/resume", "end a hold"),
     "rollback": (
@@ -210,18 +225,9 @@ HELP: Mapping[str, tuple[str, str]] = {
 """Every command: how it is written, and what it does."""
 
 _WORD = re.compile(r"/([A-Za-z][A-Za-z-]{1,29})(?=[ \t]|$)(.*)", re.DOTALL)
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_FREIGHT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _SUBSCRIPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,254}")
 _VERSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+/@-]{0,254}")
 _MOST_VERSIONS = 50
-_HEX = re.compile(r"[0-9a-f]{7,64}")
-_PLAIN = re.compile(r"[\x20-\x7e\t]*")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-
-
-class _WrongError(ValueError):
-    """An argument that cannot be what stands in its place; the text is a message for a person."""
 
 
 def parse_command(body: str) -> Command | CommandProblem | None:
@@ -238,8 +244,8 @@ def parse_command(body: str) -> Command | CommandProblem | None:
     if len(line) > _LONGEST_LINE:
         return CommandProblem(f"the line has more than {_LONGEST_LINE} characters", usage)
     try:
-        return parse(rest)
-    except _WrongError as error:
+        return parse_answer(rest, body.split("\n")[1:]) if word == "answer" else parse(rest)
+    except WrongArgumentError as error:
         return CommandProblem(str(error), usage)
 
 
@@ -255,114 +261,69 @@ def _describe_unknown(word: str) -> CommandProblem:
     )
 
 
-def _split(rest: str, least: int, most: int) -> list[str]:
-    """The arguments, between `least` and `most` of them, plain characters only and no options."""
-    if _PLAIN.fullmatch(rest) is None:
-        raise _WrongError(
-            "an argument holds characters that no name has (perhaps an invisible one): type it anew"
-        )
-    parts = rest.split()
-    if any(part.startswith("-") for part in parts):
-        raise _WrongError("this command takes no options")
-    if len(parts) < least:
-        raise _WrongError("an argument is missing" if parts or least == 1 else "arguments are missing")
-    if len(parts) > most:
-        raise _WrongError(
-            f"this command takes {'no' if most == 0 else f'at most {most}'} argument{'s' if most != 1 else ''}"
-        )
-    return parts
-
-
-def _stage(text: str, kind: str = "Stage") -> tuple[str, str]:
-    """Project (may be empty) and name of `[PROJECT/]STAGE`, or of another kind."""
-    project, slash, name = text.rpartition("/")
-    if _NAME.fullmatch(name) is None or (slash and _NAME.fullmatch(project) is None):
-        word = kind.upper()
-        raise _WrongError(
-            f"a {kind} is written {word} or PROJECT/{word}, in lower-case letters, digits, - and ."
-        )
-    return project, name
-
-
-def _freight(text: str) -> str:
-    if _FREIGHT.fullmatch(text) is None:
-        raise _WrongError("Freight is named by its alias or its hash")
-    return text
-
-
-def _hex(text: str, what: str) -> str:
-    lowered = text.lower()
-    if _HEX.fullmatch(lowered) is None:
-        raise _WrongError(f"{what} is given by 7 to 64 hexadecimal digits")
-    return lowered
-
-
-def _reason(rest: str) -> str:
-    """Free text for people, without characters that change how a line is shown."""
-    return _CONTROL.sub("", rest)
-
-
 def _parse_promote(rest: str) -> Command:
-    parts = _split(rest, 1, 2)
-    project, stage = _stage(parts[0])
-    return Promote(stage, project, _freight(parts[1]) if len(parts) > 1 else "")
+    parts = split_arguments(rest, 1, 2)
+    project, stage = parse_stage(parts[0])
+    return Promote(stage, project, parse_freight_name(parts[1]) if len(parts) > 1 else "")
 
 
 def _parse_rollback(rest: str) -> Command:
-    parts = _split(rest, 1, 2)
-    project, stage = _stage(parts[0])
-    return Rollback(stage, project, _freight(parts[1]) if len(parts) > 1 else "")
+    parts = split_arguments(rest, 1, 2)
+    project, stage = parse_stage(parts[0])
+    return Rollback(stage, project, parse_freight_name(parts[1]) if len(parts) > 1 else "")
 
 
 def _parse_verify(rest: str) -> Command:
-    parts = _split(rest, 1, 2)
-    project, stage = _stage(parts[0])
+    parts = split_arguments(rest, 1, 2)
+    project, stage = parse_stage(parts[0])
     if len(parts) > 1 and parts[1].lower() != "abort":
-        raise _WrongError("after the Stage there may only be the word abort")
+        raise WrongArgumentError("after the Stage there may only be the word abort")
     return Verify(stage, project, abort=len(parts) > 1)
 
 
 def _parse_freight(rest: str) -> Command:
-    first, *others = _split(rest, 1, 1 + _MOST_VERSIONS)
-    project, warehouse = _stage(first, "Warehouse")
+    first, *others = split_arguments(rest, 1, 1 + _MOST_VERSIONS)
+    project, warehouse = parse_stage(first, "Warehouse")
     versions: dict[str, str] = {}
     for part in others:
         name, _, version = part.partition("=")
         if _SUBSCRIPTION.fullmatch(name) is None or _VERSION.fullmatch(version) is None:
-            raise _WrongError("after the Warehouse there are only pairs NAME=VERSION, without spaces in them")
+            raise WrongArgumentError(
+                "after the Warehouse there are only pairs NAME=VERSION, without spaces in them"
+            )
         if name in versions:
-            raise _WrongError("one name stands there twice, so it is not clear which version is meant")
+            raise WrongArgumentError("one name stands there twice, so it is not clear which version is meant")
         versions[name] = version
     return MakeFreight(warehouse, project, tuple(versions.items()))
 
 
 def _parse_approve(rest: str) -> Command:
     if not rest:
-        raise _WrongError(
+        raise WrongArgumentError(
             "a pull request is approved by a review; this command approves Freight for a Stage and needs both"
         )
-    freight, target = _split(rest, 2, 2)
-    project, stage = _stage(target)
-    return Approve(_freight(freight), stage, project)
+    freight, target = split_arguments(rest, 2, 2)
+    project, stage = parse_stage(target)
+    return Approve(parse_freight_name(freight), stage, project)
 
 
 def _parse_plan(rest: str) -> Command:
-    parts = _split(rest, 0, 1)
-    return Plan(_hex(parts[0], "a commit") if parts else "")
+    parts = split_arguments(rest, 0, 1)
+    return Plan(parse_hex(parts[0], "a commit") if parts else "")
 
 
 def _parse_apply(rest: str) -> Command:
-    parts = _split(rest, 0, 1)
-    return Apply(_hex(parts[0], "the digest of a preview") if parts else "")
+    parts = split_arguments(rest, 0, 1)
+    return Apply(parse_hex(parts[0], "the digest of a preview") if parts else "")
 
 
 def _parse_drift(rest: str) -> Command:
-    parts = _split(rest, 0, 2)
+    parts = split_arguments(rest, 0, 2)
     fix = bool(parts) and parts[0].lower() == "fix"
     named = parts[1:] if fix else parts
     if len(named) > 1:
-        raise _WrongError("there may be the word fix and then a Stage")
-    project, stage = _stage(named[0]) if named else ("", "")
+        raise WrongArgumentError("there may be the word fix and then a Stage")
+    project, stage = parse_stage(named[0]) if named else ("", "")
     return Drift(fix, stage, project)
 
 
@@ -370,7 +331,7 @@ def _alone(command: Command) -> Callable[[str], Command]:
     """A parser for a command that takes no arguments."""
 
     def parse(rest: str) -> Command:
-        _split(rest, 0, 0)
+        split_arguments(rest, 0, 0)
         return command
 
     return parse
@@ -382,13 +343,14 @@ _PARSERS: Mapping[str, Callable[[str], Command]] = {
     "apply": _parse_apply,
     "retry": _alone(Retry()),
     "approve": _parse_approve,
-    "hold": lambda rest: Hold(_reason(rest)),
+    "answer": lambda rest: parse_answer(rest, ()),
+    "hold": lambda rest: Hold(parse_reason(rest)),
     "resume": _alone(Resume()),
     "rollback": _parse_rollback,
     "verify": _parse_verify,
     "freight": _parse_freight,
     "cancel": _alone(Cancel()),
-    "freeze": lambda rest: Freeze(_reason(rest)),
+    "freeze": lambda rest: Freeze(parse_reason(rest)),
     "unfreeze": _alone(Unfreeze()),
     "drift": _parse_drift,
     "explain": _alone(Explain()),

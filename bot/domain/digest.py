@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 
 from bot.domain.files import Change, Entry
 from bot.domain.promotion import Promotion
-from bot.domain.review import ApplyRecord, EffectRecord, FrozenRecord, Patch, Presence, Preview, StepReport
+from bot.domain.review import (
+    ApplyRecord,
+    EffectRecord,
+    FrozenRecord,
+    GateRecord,
+    Patch,
+    Presence,
+    Preview,
+    StepReport,
+)
 from bot.domain.values import Json, Value, show
 
 DIGEST_LENGTH = 16
@@ -31,11 +40,7 @@ def preview_digest(preview: Preview, promotion: Promotion, keyed: Callable[[byte
         "others": [_patch(patch, preview.origins) for patch in preview.split.others],
         "effects": [_effect(step) for step in preview.steps if isinstance(step.record, EffectRecord)],
         "presence": [[step.alias, step.presence.value] for step in preview.steps],
-        "answers": [
-            [step.alias, step.record.question, step.record.fingerprint]
-            for step in preview.steps
-            if isinstance(step.record, FrozenRecord)
-        ],
+        "answers": _answers(preview),
     }
     return keyed(canonical(bound))[:DIGEST_LENGTH]
 
@@ -43,6 +48,19 @@ def preview_digest(preview: Preview, promotion: Promotion, keyed: Callable[[byte
 def canonical(value: Json) -> bytes:
     """JSON bytes that are equal for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _answers(preview: Preview) -> list[Json]:
+    """What the world answered, then what people did."""
+    frozen: list[Json] = []
+    given: list[Json] = []
+    for step in preview.steps:
+        match step.record:
+            case FrozenRecord(question=question, fingerprint=fingerprint):
+                frozen.append([step.alias, question, fingerprint])
+            case GateRecord(subject=subject, fingerprint=fingerprint) if fingerprint:
+                given.append([step.alias, subject, fingerprint])
+    return [*frozen, *given]
 
 
 def _task(promotion: Promotion) -> Json:

@@ -162,8 +162,7 @@ def _why_preview_again(seen: Snapshot, promotion: Promotion, pull: PullRequest, 
         return f"{preview.target.branch} changed {', '.join(seen.base_changed[:3])}"
     if any(a.plan is not None for a in preview.applies) and _is_old(seen, preview):
         return "the plan is older than the policy allows"
-    passing = any(p.transient for p in preview.problems) or not all(wait.open for wait in preview.waits)
-    if passing and _is_due(seen.retry_preview_at, seen.now):
+    if preview.is_passing and _is_due(seen.retry_preview_at, seen.now):
         return "tried again"
     return ""
 

@@ -169,6 +169,8 @@ class Promotion:
     """A tip of the promotion branch whose people's commits somebody asked to drop; later ones are kept."""
     source: str = ""
     """The head branch that the task itself names for its pull request, empty where Lockstep does."""
+    woken: int = 0
+    """How often a person said what a walk may wait for: it looks at once, whatever time it meant to wait."""
     follows: Following | None = None
     """Set for a re-promotion: the Stage's own Freight once more, after a person's pull request was merged."""
 

@@ -134,6 +134,10 @@ class GateRecord:
     subject: str
     open: bool
     reason: str = ""
+    asks: bool = False
+    """Whether only a person's answer opens it: then it is not looked at again by itself."""
+    fingerprint: str = ""
+    """A hash of the answer that is frozen, empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +363,12 @@ class Preview:
     def destroys(self) -> bool:
         """Whether a plan deletes or replaces something."""
         return any(a.plan is not None and a.plan.destroys for a in self.applies)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether time alone may change it: a passing trouble, or something awaited that the world brings about."""
+        awaited = any(not wait.open and not wait.asks for wait in self.waits)
+        return awaited or any(problem.transient for problem in self.problems)
 
     @property
     def waits(self) -> tuple[GateRecord, ...]:

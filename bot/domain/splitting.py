@@ -28,7 +28,7 @@ from bot.domain.review import (
     checkouts_of,
     find_request,
 )
-from bot.domain.step_kinds import AWAITS_MERGE, StepClass
+from bot.domain.step_kinds import ASKS_PEOPLE, AWAITS_MERGE, StepClass
 from bot.domain.values import Text, Unknown
 
 _AFTER_APPLY = "known after apply: "
@@ -331,6 +331,8 @@ def choose_lane(steps: Sequence[StepReport], split: Split, *, has_diff: bool) ->
         return Lane.EFFECTS, "Nothing is applied, but effects follow the merge."
     if has_diff or any(p.changes for p in split.others):
         return Lane.COMPLETE, "The diff holds the whole change; nothing is applied."
+    if any(s.kind in ASKS_PEOPLE and s.presence in (Presence.CERTAIN, Presence.CONDITIONAL) for s in steps):
+        return Lane.EFFECTS, "Nothing changes, but the task asks people, and this is where they answer."
     return Lane.NO_OP, "Everything is already as the Freight asks."
 
 

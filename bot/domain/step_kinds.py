@@ -24,6 +24,14 @@ class StepClass(StrEnum):
 AWAITS_MERGE = frozenset({"git-wait-for-pr", "git-merge-pr"})
 """Steps of a task's own that end with the merge of the pull request that it opened."""
 
+ASKS_PEOPLE = frozenset({"get-user-input", "wait-for-approval"})
+"""Steps that people answer on the pull request, so that there must be one."""
+
+
+def short_alias(alias: str) -> str:
+    """The name that the author gave a step, without the task that it comes from (`promote::ask`)."""
+    return alias.rpartition("::")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class StepKind:

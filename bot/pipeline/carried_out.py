@@ -12,6 +12,7 @@ from bot.domain.pipeline import Pipeline
 from bot.domain.problems import ConfigProblem, sort_problems
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.step_kinds import AWAITS_MERGE, StepClass
+from bot.pipeline.asking import find_asking_problem
 from bot.pipeline.router_checks import find_router_problems
 from bot.pipeline.without_effect import find_without_effect
 
@@ -62,6 +63,9 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     unguarded = _why_unguarded([*_steps_of(stage, pipeline)], policy or ReviewPolicy(), _EFFECTS | acts)
     if unguarded:
         yield _Finding("spec.promotionTemplate", unguarded)
+    asking = find_asking_problem([*_steps_of(stage, pipeline)], policy or ReviewPolicy())
+    if asking:
+        yield _Finding("spec.promotionTemplate.spec.steps", asking)
     if policy is not None:
         unapplied = _why_not_before_merge([*_steps_of(stage, pipeline)], policy)
         if unapplied:

@@ -21,6 +21,7 @@ from bot.domain.retention import Horizon
 from bot.domain.review import Preview
 from bot.domain.terraform import Output
 from bot.domain.values import Json
+from bot.ports.answers import AnswerStore
 from bot.ports.drifts import DriftStore
 from bot.ports.peoples_pulls import PeoplesPullStore
 from bot.ports.timeline import AuditStore, Event
@@ -380,6 +381,7 @@ class Store(
     PromotionStore,
     AnalysisStore,
     DriftStore,
+    AnswerStore,
     PlanStore,
     PipelineStore,
     OutboxStore,

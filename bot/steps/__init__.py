@@ -138,7 +138,6 @@ _ALONE: Mapping[str, Step] = {
     "delete": Delete(),
     "fail": Fail(),
     "file-write": FileWrite(),
-    "get-user-input": GetUserInput(),
     "git-clear": GitClear(),
     "hcl-update": HclUpdate(),
     "jfrog-evidence": NotCarriedOut(KINDS["jfrog-evidence"]),
@@ -165,11 +164,6 @@ NOT_CARRIED_OUT = frozenset(name for name, step in _ALONE.items() if isinstance(
 """Kinds that a pipeline may name but that fail when they are reached: a configuration check can say so before."""
 
 
-_NO_ANSWERS = (
-    "nobody can answer it yet, so it would wait for ever; read the value from a file of the repository, which the "
-    "reviewer may edit on the pull request"
-)
-
 _NEEDS: Mapping[str, RenderTool] = {
     "helm-template": RenderTool.HELM,
     "helm-update-chart": RenderTool.HELM,
@@ -179,7 +173,7 @@ _NEEDS: Mapping[str, RenderTool] = {
 
 def find_unusable_kinds(missing: Mapping[RenderTool, str]) -> Mapping[str, str]:
     """The kinds that cannot be carried out at all, or not without these programs, each with what to do about it."""
-    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE) | {"get-user-input": _NO_ANSWERS}
+    never = dict.fromkeys(sorted(NOT_CARRIED_OUT), ADVICE)
     return never | {kind: missing[tool] for kind, tool in _NEEDS.items() if tool in missing}
 
 
@@ -200,6 +194,7 @@ def build_steps(ports: Ports, git: Git) -> Mapping[str, Step]:
         "gha-dispatch-workflow": GhaDispatchWorkflow(ports.github, ports.workflows),
         "gha-wait-for-workflow": GhaWaitForWorkflow(ports.github, ports.workflows),
         "gh-issue-add-comment": GhIssueAddComment(ports.github),
+        "get-user-input": GetUserInput(ports.store),
         "git-clone": GitClone(git),
         "git-commit": GitCommit(git),
         "git-merge-pr": GitMergePr(ports.github),
@@ -224,5 +219,5 @@ def build_steps(ports: Ports, git: Git) -> Mapping[str, Step]:
         "tf-apply": TfApply(git, ports.terraform, ports.vault, ports.store),
         "tf-output": TfOutput(git, ports.terraform, ports.vault, ports.store),
         "tf-plan": TfPlan(git, ports.terraform, ports.vault, ports.store),
-        "wait-for-approval": WaitForApproval(ports.github),
+        "wait-for-approval": WaitForApproval(ports.github, ports.store),
     }

@@ -49,12 +49,11 @@ class StepContext:
     only): every pass is journaled as begun at `now` without `finished_at`, every answer, RUNNING too, with it.
     `merge` is the commit that the merge left on the target branch (fulfil only). `pins` maps the place of a checkout to
     the commit that `git-clone` must use there. `author` is the bot's name and e-mail for commits. `plan_environment`
-    replaces the `env` of plans in a preview of code that nobody entitled has reviewed. `answer` is what a person
-    answered to this step on the pull request, None if nobody has. `marker` is the signed block that the last trailer
-    of a commit holds, empty for none. `merged` is the target's branch for checkouts that a preview makes behind the
-    step that waits for the merge, None before it. `deferred` is what was approved to be committed after the merge, and
-    `origins` says what the stand-ins in it stand for (fulfil only). `onto` takes what is pushed to the target's branch,
-    where the walk runs before the merge; None after it.
+    replaces the `env` of plans in a preview of code that nobody entitled has reviewed. `marker` is the signed block
+    that the last trailer of a commit holds, empty for none. `merged` is the target's branch for checkouts that a
+    preview makes behind the step that waits for the merge, None before it. `deferred` is what was approved to be
+    committed after the merge, and `origins` says what the stand-ins in it stand for (fulfil only). `onto` takes what
+    is pushed to the target's branch, where the walk runs before the merge; None after it.
     """
 
     promotion: Promotion
@@ -70,7 +69,6 @@ class StepContext:
     pins: Mapping[str, Pin] = field(default_factory=dict)
     author: tuple[str, str] = ("lockstep", "lockstep@localhost")
     plan_environment: Mapping[str, Value] | None = None
-    answer: Mapping[str, Value] | None = None
     marker: str = ""
     merged: MergedBranch | None = None
     deferred: tuple[Change, ...] = ()

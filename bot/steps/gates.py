@@ -8,7 +8,7 @@ from dataclasses import replace
 from bot.domain.promotion import StepStatus
 from bot.domain.review import GateRecord
 from bot.domain.values import Value
-from bot.steps.contract import StepResult
+from bot.steps.contract import StepContext, StepResult
 
 _LATER = "asked after the merge"
 
@@ -17,6 +17,12 @@ def ask_later(subject: str, later: Mapping[str, Value] | None = None) -> StepRes
     """It stands behind an apply, or is not known yet: it is asked after the merge; `later` are its outputs then."""
     record = GateRecord(subject, open=False, reason=_LATER)
     return StepResult(None, dict(later or {}), record=record)
+
+
+def is_asked_later(context: StepContext) -> bool:
+    """Whether what was approved says that it is asked after the merge (fulfil only)."""
+    record = context.approved.record if context.approved is not None else None
+    return isinstance(record, GateRecord) and record.reason == _LATER
 
 
 def show_look(subject: str, answer: StepResult, later: Mapping[str, Value] | None = None) -> StepResult:

@@ -50,7 +50,8 @@ def _entry(asked: Asked, outcome: str, clock: Clock) -> AuditEntry:
 
 def describe_command(command: Command) -> str:
     """The command with what it was given: `/promote stage=dev`."""
-    fields = ((field.name, getattr(command, field.name)) for field in dataclasses.fields(command))
+    # What is in no `repr` is in no log either.
+    fields = ((f.name, getattr(command, f.name)) for f in dataclasses.fields(command) if f.repr)
     given = "".join(f" {name}={value}" for name, value in fields if value not in ("", None, False, ()))
     return f"/{type(command).__name__.lower()}{given}"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
+from bot.domain.answer_command import Answer
 from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import select_candidates
 from bot.domain.availability import (
@@ -49,6 +50,7 @@ from bot.ports import Delivery, GitHub, Look, Store
 from bot.reports.answers import render_explain, render_help, render_status
 from bot.reports.doctor import render_doctor
 from bot.reports.markdown import plain
+from bot.workflow.answering import Answering
 from bot.workflow.applying import Applying
 from bot.workflow.auditing import audited
 from bot.workflow.buttons import Asked, Buttons, Refusal
@@ -156,10 +158,19 @@ class Commands:
                 return await self._plan(asked, commit)
             case Apply(digest=digest):
                 return await self._apply(asked, digest)
+            case Answer():
+                promotion = self._promotion(asked)
+                stage = self._stage(asked, promotion.project, promotion.stage)
+                return await Answering(self.looker.gatherer).answer(asked, promotion, stage, asked.command)
             case Retry():
                 return await self._retry(asked)
             case Cancel():
-                return await self._change(asked, "plan", lambda p: replace(p, cancel_requested=True))
+                # A walk that waits looks at once, to find that it is to end.
+                return await self._change(
+                    asked,
+                    "plan",
+                    lambda p: replace(p, cancel_requested=True, woken=p.woken + 1, wake_at=None),
+                )
             case Rollback():
                 return await self._rollback(asked, asked.command)
             case Verify(stage=name, project=project, abort=abort):
@@ -267,6 +278,8 @@ class Commands:
     async def _apply(self, asked: Asked, digest: str) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
+        if await Answering(self.looker.gatherer).approve(asked, promotion, stage, digest):
+            return ""
         await self._allow(asked, "apply", stage)
         await Applying(self.looker.gatherer).ask(asked, promotion, stage, digest)
         await self._look(stage)

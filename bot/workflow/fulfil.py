@@ -196,12 +196,15 @@ class _Walk:
 
     def _comparison(self) -> Comparison:
         task, reports, vault = self.task, tuple(self.reports), self.fulfiller.vault
-        return Comparison(task.promotion, task.preview, self.tree, reports, vault, task.merge, self.base)
+        # Before the merge the walk stands on what it will leave: the prepared change is in it.
+        base = self._merge if self._is_ahead else self.base
+        return Comparison(task.promotion, task.preview, self.tree, reports, vault, self._merge, base)
 
     async def _execute(
         self, step: Step, approved: StepReport, config: Value
     ) -> StepReport | Waiting | Stopped | Moved:
-        if await self._is_cancelled():
+        # A clone takes no effect, and without it nothing could be said of the steps that are done already.
+        if step.uses != "git-clone" and await self._is_cancelled():
             return await self._close(
                 step, approved, StepResult(StepStatus.ABORTED, message="cancelled by a person")
             )

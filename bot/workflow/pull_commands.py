@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot.domain.commands import Command, Retry
+from bot.domain.answer_command import Answer
+from bot.domain.commands import Apply, Command, Retry
 from bot.domain.files import CommitId
 from bot.domain.github import PullRequest
 from bot.domain.peoples_pulls import PeoplesPull
-from bot.domain.promotion import Promotion
+from bot.domain.promotion import Promotion, State
 from bot.ports import Look, TerminalError
 from bot.workflow.buttons import Asked, Refusal
 from bot.workflow.peoples_pulls import PeoplesPulls
@@ -69,13 +70,26 @@ class PullCommands:
         return pull
 
     async def find_meant(self, newest: Promotion | None, command: Command) -> Promotion | None:
-        """The Promotion that a command means: of several that follow one merge `/retry` means the one that failed."""
-        if newest is None or newest.follows is None or not isinstance(command, Retry) or newest.blocked:
+        """The Promotion that a command means: of several that follow one merge the one that waits for such a word."""
+        if newest is None or newest.follows is None or _may_mean(newest, command):
             return newest
         configuration, store = self.people.gatherer.configuration, self.people.gatherer.store
         for stage in configuration.stages_in_order(newest.project):
             for old in await store.list_promotions(newest.project, stage.metadata.name, limit=_RECENT):
                 same = (old.pull, old.target) == (newest.pull, newest.target)
-                if old.follows is not None and same and old.blocked:
+                if old.follows is not None and same and _may_mean(old, command):
                     return old
         return newest
+
+
+def _may_mean(promotion: Promotion, command: Command) -> bool:
+    """Whether a command may be for this re-promotion: `/retry` for one that failed, an answer for one that runs."""
+    match command:
+        case Retry():
+            return promotion.blocked
+        case Answer():
+            return promotion.state is State.FULFILLING
+        case Apply(digest=""):
+            return promotion.state is State.FULFILLING
+        case _:
+            return True

@@ -39,6 +39,7 @@ from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
 from bot.workflow.preview import Base, Previewer
 from bot.workflow.publish import Branch, Publisher, Texts
 from bot.workflow.reporting import Reporter, blank_snapshot
+from bot.workflow.saving import keep_asked
 from bot.workflow.snapshots import Gatherer
 
 log = logging.getLogger(__name__)
@@ -114,14 +115,7 @@ class Worker:
             newest = await self.store.get_promotion(before.id)
             if newest is None or newest.segment != before.segment:
                 return
-            after = replace(
-                after,
-                cancel_requested=newest.cancel_requested,
-                accepted=newest.accepted,
-                preview_wanted=newest.preview_wanted,
-                drop=after.drop if newest.drop == expected.drop else newest.drop,
-                pushers=tuple(dict.fromkeys((*after.pushers, *newest.pushers))),
-            )
+            after = keep_asked(after, newest, expected)
             expected = newest
 
     def _following(self, after: Promotion) -> list[Look]:

@@ -24,6 +24,7 @@ from bot.domain.step_kinds import StepClass
 from bot.domain.tasks import TaskError, inflate_steps
 from bot.domain.windows import stage_windows, window_state
 from bot.ports import Clock, Git, GitHub, StageRecord, Store
+from bot.workflow.answered import with_answers
 from bot.workflow.candidates import choose_candidate, describe_difference, not_by_itself, progress_of
 from bot.workflow.configuration import Configuration
 from bot.workflow.gates import gates_of, needed_approvals, with_apply
@@ -102,7 +103,8 @@ class Gatherer:
         # And this last: a freeze or hold that was there before the merge is then never missed after it.
         record = await self.store.get_stage(promotion.project, promotion.stage)
         first = (*self._windows(seen, promotion), *await self._verified(seen, promotion))
-        gates = (*first, *gates_of(promotion, preview, tally, pull, record))
+        answered = await with_answers(self.store, promotion, preview)
+        gates = (*first, *gates_of(promotion, answered, tally, pull, record))
         gates = with_apply(gates, seen.policy, promotion, preview, pull)
         method = METHOD if promotion.is_ahead else merge_method(seen.policy, preview)
         return replace(
@@ -310,5 +312,4 @@ def _variables(stage: Stage) -> object:
 
 def _retry_at(preview: Preview) -> datetime | None:
     """When a preview that failed for a passing reason, or that waits, is made again."""
-    passing = any(problem.transient for problem in preview.problems) or not all(w.open for w in preview.waits)
-    return preview.made_at + _RETRY_PREVIEW if passing else None
+    return preview.made_at + _RETRY_PREVIEW if preview.is_passing else None

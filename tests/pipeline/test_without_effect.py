@@ -123,10 +123,29 @@ def test_a_name_that_git_would_not_take_is_refused(name: str) -> None:
     assert (problem.key, problem.severity) == ("spec.gitClient.name", Severity.ERROR)
 
 
-def test_what_would_wait_for_ever_is_an_error_on_the_stage() -> None:
-    asking = "        - uses: get-user-input\n          config: {schema: {type: object}}\n---\n"
-    text = BASE.replace("            EXTRA\n---\n", "").rstrip() + "\n" + asking
+@pytest.mark.parametrize(
+    ("step", "policy", "said"),
+    [
+        pytest.param(
+            "get-user-input\n          config: {schema: {type: object}}",
+            "",
+            "get-user-input cannot ask what its schema says: it has no properties",
+            id="a question that asks nothing",
+        ),
+        pytest.param(
+            "wait-for-approval",
+            "review: None",
+            "review: None, so that there is none",
+            id="an approval without a pull request",
+        ),
+    ],
+)
+def test_a_step_that_cannot_ask_people_is_an_error_on_the_stage(step: str, policy: str, said: str) -> None:
+    text = BASE.replace("            EXTRA\n---\n", "").rstrip() + f"\n        - uses: {step}\n---\n"
+    if policy:
+        head = "apiVersion: lockstep.dev/v1alpha1\nkind: ReviewPolicy\nmetadata: {name: p, namespace: acme}\n"
+        text += f"{head}spec:\n  {policy}\n"
     _, problems = load({"p.yaml": text}, "r")
     (problem,) = problems
     assert (problem.stage, problem.severity) == ("dev", Severity.ERROR)
-    assert "nobody can answer it yet" in problem.message
+    assert said in problem.message

@@ -24,13 +24,11 @@ from bot.domain.github import (
     User,
 )
 from bot.domain.promotion import StepStatus
-from bot.domain.review import GateRecord, Presence, StepReport
-from bot.domain.step_kinds import StepClass
+from bot.domain.review import GateRecord
 from bot.domain.values import Sensitive, Unknown, Value
 from bot.ports import Event, Git, GitHub, Ports, StageRecord, TerminalError
 from bot.steps import KINDS, build_steps
 from bot.steps.contract import Config
-from bot.steps.get_user_input import GetUserInput
 from bot.steps.gh_issue_add_comment import GhIssueAddComment
 from bot.steps.git_clone import GitClone
 from bot.steps.git_tag import GitTag
@@ -39,6 +37,7 @@ from bot.steps.set_freight_alias import SetFreightAlias
 from bot.steps.set_metadata import MetadataStore, SetMetadata
 from bot.steps.wait_for_approval import WaitForApproval
 from tests.adapters.git_server import commit_files, git
+from tests.steps.asking import FakeAnswers
 from tests.steps.bench import NOW, Bench, promotion
 
 OPS = Repository("acme", "ops")
@@ -126,7 +125,7 @@ SRE: Config = {
 
 
 async def test_reviews_of_the_head_open_the_gate(reviewed: Bench, hub: FakeGitHub) -> None:
-    step = WaitForApproval(port(hub))
+    step = WaitForApproval(port(hub), FakeAnswers())
     hub.review(BOB, ReviewState.APPROVED)
     gate = (await reviewed.preview(step, SRE)).record
     assert gate == GateRecord(
@@ -146,7 +145,7 @@ async def test_reviews_of_the_head_open_the_gate(reviewed: Bench, hub: FakeGitHu
 
 async def test_one_eligible_objection_ends_it(reviewed: Bench, hub: FakeGitHub) -> None:
     hub.review(ADA, ReviewState.CHANGES_REQUESTED)
-    result = await reviewed.fulfil(WaitForApproval(port(hub)), SRE)
+    result = await reviewed.fulfil(WaitForApproval(port(hub), FakeAnswers()), SRE)
     assert (result.status, result.message) == (
         StepStatus.FAILED,
         "wait-for-approval: ada asks for changes",
@@ -157,19 +156,10 @@ async def test_bots_and_strangers_do_not_count(reviewed: Bench, hub: FakeGitHub)
     hub.permissions["bot"] = Permission.ADMIN
     hub.review(BOT, ReviewState.APPROVED)
     hub.review(BOB, ReviewState.APPROVED)
-    step = WaitForApproval(port(hub))
+    step = WaitForApproval(port(hub), FakeAnswers())
     assert (await reviewed.fulfil(step, {})).status is StepStatus.RUNNING
     hub.permissions["bob"] = Permission.WRITE
     assert (await reviewed.fulfil(step, {})).status is StepStatus.SUCCEEDED
-
-
-async def test_behind_an_act_it_fails_before_anything_is_done(reviewed: Bench, hub: FakeGitHub) -> None:
-    hub.review(ADA, ReviewState.APPROVED)
-    act = StepReport(0, "act", "http", StepClass.ACT, Presence.CERTAIN, None)
-    reviewed.reports.append(act)
-    result = await reviewed.preview(WaitForApproval(port(hub)), SRE)
-    assert result.status is StepStatus.FAILED
-    assert "put it before the first apply or effect" in result.message
 
 
 # -- tags and notes ----------------------------------------------------------------------------------------------
@@ -317,16 +307,3 @@ async def test_a_comment_is_posted_under_a_marker(bench: Bench, hub: FakeGitHub)
     marker = "lockstep:step:dev.01abc.fffffff:gh-issue-add-comment"
     assert hub.comments == {(7, marker): "released again"}
     assert str(result.output["url"]).endswith("/acme/ops/issues/7#issuecomment-1")
-
-
-async def test_an_answer_opens_the_gate_and_is_put_out(bench: Bench) -> None:
-    schema: Value = {"properties": {"replicas": {"title": "Replicas", "type": "number"}}}
-    step = GetUserInput()
-    gate = await bench.preview(step, {"schema": schema})
-    assert gate.record == GateRecord("an answer to Replicas", open=False, reason="nobody has answered yet")
-    assert (await bench.fulfil(step, {"schema": schema})).status is StepStatus.RUNNING
-    answer: dict[str, Value] = {"values": {"replicas": 3}, "respondedBy": "ada", "respondedAt": "now"}
-    context = replace(bench.context("get-user-input"), answer=answer)
-    assert (await step.fulfil({"schema": schema}, context)).output == answer
-    frozen = await step.preview({"schema": schema}, context)
-    assert (frozen.output, frozen.record) == (answer, GateRecord("an answer to Replicas", open=True))

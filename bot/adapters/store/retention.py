@@ -11,6 +11,7 @@ from bot.adapters.store.database import Database, insert_unless, take_turns, to_
 from bot.adapters.store.freight_cache import stamp_freight
 from bot.adapters.store.tables import (
     analysis_runs,
+    answers,
     applied,
     bundles,
     deliveries,
@@ -137,7 +138,7 @@ def _forget_promotions(connection: Connection, horizon: Horizon) -> int:
             merge = {"url": row.url, "pull": promotion.pull, "commit": promotion.merge_commit or ""}
             connection.execute(insert_unless(connection, merges).values(**merge).on_conflict_do_nothing())
     gone = [row.id for row in rows]
-    for table in (steps, previews, bundles, events):
+    for table in (steps, previews, bundles, answers, events):
         connection.execute(delete(table).where(table.c.promotion.in_(gone)))
     return connection.execute(delete(promotions).where(promotions.c.id.in_(gone))).rowcount
 

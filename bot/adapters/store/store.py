@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.adapters.store.analyses import Analyses
+from bot.adapters.store.answers import Answers
 from bot.adapters.store.audit import Audit
 from bot.adapters.store.database import Database, bind_once, open_database
 from bot.adapters.store.drifts import Drifts
@@ -18,7 +19,18 @@ from bot.ports import Vault
 
 
 class DatabaseStore(
-    Queues, Records, Timeline, Analyses, Drifts, Measures, PeoplesPulls, Retention, Plans, Audit, Restoring
+    Queues,
+    Records,
+    Timeline,
+    Analyses,
+    Answers,
+    Drifts,
+    Measures,
+    PeoplesPulls,
+    Retention,
+    Plans,
+    Audit,
+    Restoring,
 ):
     """Our own tables on SQLite (one process) or PostgreSQL (several replicas)."""
 
@@ -27,6 +39,7 @@ class DatabaseStore(
         Records.__init__(self, database, vault)
         Timeline.__init__(self, database)
         Analyses.__init__(self, database)
+        Answers.__init__(self, database, vault)
         Drifts.__init__(self, database, vault)
         Measures.__init__(self, database)
         PeoplesPulls.__init__(self, database)

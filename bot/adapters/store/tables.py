@@ -197,6 +197,16 @@ drifts = Table(
 )
 """What was seen of drift; sealed, since it holds attributes of resources."""
 
+answers = Table(
+    "lockstep_answers",
+    metadata,
+    Column("promotion", String, primary_key=True),
+    Column("alias", String, primary_key=True),
+    Column("person", String, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+)
+"""What people said to steps that ask, each person (or the first of all) once; sealed, since it may be delicate."""
+
 commands = Table(
     "lockstep_commands",
     metadata,

@@ -15,6 +15,7 @@ from bot.domain.freight import Freight, FreightOrigin
 from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
 from bot.domain.promotion import Promotion, PromotionId, State, StepRun, StepStatus, Target
+from bot.domain.questions import GivenAnswer
 from bot.domain.retention import Horizon
 from bot.ports import AppliedState, Event, Look, Post, StageRecord
 from tests.adapters.store.rows import AT, SOON, delivery, freight, promotion
@@ -64,6 +65,7 @@ async def test_old_promotions_go_with_all_that_belongs_to_them(store: DatabaseSt
         await store.create_promotion(made)
         await store.begin_step(made.id, StepRun("a", "fail", 1, StepStatus.RUNNING))
         await store.keep_bundle(made.id, "plan", b"sealed")
+        await store.add_answer(made.id, GivenAnswer("ask", "ada", AT, "7"))
         await store.add_event(Event(AT, "shop", "dev", made.id, "waits", "x"))
     await store.create_promotion(promotion(6))
     assert await store.forget_promotions(keeping()) == 3
@@ -71,10 +73,12 @@ async def test_old_promotions_go_with_all_that_belongs_to_them(store: DatabaseSt
     gone = PromotionId("dev.1.aaaaaaa")
     assert not await store.list_steps(gone)
     assert await store.get_bundle(gone, "plan") is None
+    assert not await store.list_answers(gone)
     assert not await store.list_events(promotion=gone)
     kept = ended(5).id
     assert await store.list_steps(kept)
     assert await store.get_bundle(kept, "plan") == b"sealed"
+    assert await store.list_answers(kept)
     assert await store.list_events(promotion=kept)
     assert await store.forget_promotions(keeping()) == 0
 
