@@ -20,6 +20,7 @@ from bot.domain.peoples_pulls import (
     PeoplesPull,
     PlannedStage,
     Standpoint,
+    foreign_branch,
     next_preview,
     plan_stage,
     why_preview,
@@ -317,7 +318,7 @@ class PeoplesPulls:
             base=tip,
             head=pull.head,
             # It is no branch of ours, whatever its name is, and is never deleted.
-            source=pull.head_branch,
+            source=foreign_branch(pull),
             preview=promotion.preview + 1,
         )
         policy = self.gatherer.configuration.policy(site.stage)
