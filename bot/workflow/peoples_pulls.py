@@ -71,6 +71,9 @@ class PeoplesPulls:
             self.seen.clear()
         self.seen[(pull.repository, pull.number)] = pull.head
         touching = await self.bystanders.look_at(pull)
+        if not await self._is_newest(pull):
+            # GitHub lists the files of whatever head there was just then, and a check would speak of another one.
+            return
         sites = await self.find_sites(pull, touching)
         row = await self._row(pull, sites)
         if row is None:
