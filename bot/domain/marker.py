@@ -108,6 +108,7 @@ class Marker:
     actor_id: int = 0
     pushers: tuple[int, ...] = ()
     rollback: bool = False
+    corrects: bool = False
     reason: str = ""
     verified_at: datetime | None = None
     applied: tuple[AppliedInputs, ...] = ()

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from bot.domain.files import CommitId
 from bot.domain.freight import FreightName
-from bot.domain.github import PullNumber, Review, ReviewState
+from bot.domain.github import PullNumber, PullRequest, Review, ReviewState
 from bot.domain.promotion import Following, Promotion, PromotionId
 from bot.domain.review import ApplyKind, Preview
 
@@ -102,6 +102,14 @@ class Standpoint:
     """What the Stage would promote now: the steps and vars of the pipeline in force."""
     moved: tuple[str, ...] = ()
     """Paths that the target's branch has changed since the preview was made."""
+
+
+def foreign_branch(pull: PullRequest) -> str:
+    """What stands for the head branch in the re-promotion's row; of a fork's nothing that is a branch here.
+
+    The name of a fork's branch, `main` perhaps, is that of other people's in the repository that it goes to.
+    """
+    return f"refs/pull/{pull.number}/head" if pull.from_fork or not pull.head_branch else pull.head_branch
 
 
 def why_preview(

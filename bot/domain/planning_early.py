@@ -74,6 +74,9 @@ def _plan_ready(seen: Snapshot, early: EarlyApply, pull: PullRequest, preview: P
     obstacle = find_obstacle(early, pull, seen.done)
     if obstacle:
         return Halt(Stop(obstacle, digest=""))
+    if pull.head != early.ready:
+        why = "the branch was set back to what was approved: what was committed behind the apply goes there again"
+        return ContinueFulfil(why, anew=True)
     if seen.base_changed:
         what = ", ".join(seen.base_changed[:3])
         return ContinueFulfil(

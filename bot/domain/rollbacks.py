@@ -2,7 +2,8 @@
 
 Kargo Enterprise's rules: back to the Freight that was verified last in the Stage, only for a failure of the last 20
 minutes, and never because a rollback failed. Here a person's freeze holds it, and a verification that somebody asked
-for (`/verify`) sets nothing off, since that person is there to decide.
+for (`/verify`) sets nothing off, since that person is there to decide; nor does what undoes drift or follows a person's
+merge, since it brought no other Freight.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ def find_failure(
     `last` is the Stage's newest ended Promotion, `run` the newest verification of what the Stage has now.
     """
     if policy is None or not policy.auto_rollback or last is None or last.rollback:
+        return None
+    if last.corrects or last.follows is not None:
+        # It brought no other Freight, so going back to older Freight would not undo what it did.
         return None
     origin, freight, alias = last.freight.origin, last.freight.name, last.freight.alias
     if last.blocked:

@@ -70,6 +70,13 @@ def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
         unapplied = _why_not_before_merge([*_steps_of(stage, pipeline)], policy)
         if unapplied:
             yield _Finding("spec.promotionTemplate", unapplied)
+        if policy.apply == "BeforeMerge" and policy.state_in_git:
+            yield _Finding(
+                "spec",
+                f"the ReviewPolicy {policy.metadata.name} says apply: BeforeMerge and stateInGit: true: a pull request "
+                "that is closed after its apply would take the state with it. Configure a backend, or set apply: "
+                "AfterMerge",
+            )
 
 
 def _of_machine(stage: Stage, pipeline: Pipeline, unusable: Mapping[str, str]) -> Iterator[_Finding]:

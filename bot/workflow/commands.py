@@ -244,6 +244,8 @@ class Commands:
         )
         if not await self.store.save_promotion(ended, expected=current):
             raise Refusal(f"{current.stage} changed just now; try again")
+        # Nobody will apply its saved plans any more, and they hold secrets.
+        await self.store.drop_bundles(current.id)
 
     async def _rollback(self, asked: Asked, command: Rollback) -> str:
         stage = self._stage(asked, command.project, command.stage)

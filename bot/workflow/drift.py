@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from bot.domain.drift import DriftRecord, Finding, Question, StageLook, due_at
 from bot.domain.github import PullNumber, Repository
+from bot.domain.keeping import kept_paths
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.review_policy import ReviewPolicy
@@ -58,7 +59,9 @@ class Surveyor:
         try:
             # A plan that a condition of the task asks for is made here as well.
             walked = replace(promotion, steps=steps, corrects=True)
-            problems = await walker.survey(walked, policy, await self.evaluator(promotion))
+            preview = await self.store.get_preview(promotion.id, promotion.preview)
+            kept = kept_paths(preview.steps) if preview is not None else frozenset()
+            problems = await walker.survey(walked, policy, await self.evaluator(promotion), kept)
         except (TransientError, TerminalError) as error:
             return replace(look, states=tuple(probe.found), problem=str(error))
         problem = f"{problems[0].alias}: {problems[0].message}" if problems else ""

@@ -16,6 +16,7 @@ from bot.domain.drift import (
     why_not_corrected,
 )
 from bot.domain.github import Issue, IssueNumber, PullNumber, Repository
+from bot.domain.keeping import kept_paths
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, State
 from bot.domain.review_policy import ReviewPolicy
@@ -144,6 +145,12 @@ class DriftIssues:
         present = next((p for p in recent if p.state is State.SUCCEEDED and p.freight.name in items), None)
         if present is None:
             return f"{name} has no Freight yet"
+        preview = await self.store.get_preview(present.id, present.preview)
+        if preview is not None and kept_paths(preview.steps):
+            return (
+                f"the last rollback of {name} kept the infrastructure of later Freight, so promoting "
+                f"{present.freight.alias} once more would change more than the drift; promote other Freight"
+            )
         started = await self.looker.begin(stage, present.freight, asking)
         if not isinstance(started, str):
             await self.store.request_looks([Look("stage", f"{project}/{name}", "its drift is corrected")])

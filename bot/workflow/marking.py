@@ -45,7 +45,7 @@ class Marking:
             reason=promotion.reason[:_LONGEST_REASON] if promotion.state.ended else "",
             pushers=promotion.pushers,
             verified_at=verified.verified_at if verified is not None else None,
-            applied=await self._applied(named) if promotion.merge_commit is not None else (),
+            applied=await self._applied(named) if _may_have_applied(promotion) else (),
             standing=_standing(record),
             audit=await self.store.find_audit_of(promotion.id),
         )
@@ -104,7 +104,14 @@ def _marker(promotion: Promotion) -> Marker:
         actor=promotion.actor,
         actor_id=promotion.actor_id,
         rollback=promotion.rollback,
+        corrects=promotion.corrects,
     )
+
+
+def _may_have_applied(promotion: Promotion) -> bool:
+    """Whether anything of it may be applied: after its merge, or before it by `apply: BeforeMerge`, in any preview."""
+    again = promotion.first_attempt > 1
+    return promotion.merge_commit is not None or promotion.effects_begun or again
 
 
 def _standing(record: StageRecord) -> Standing:

@@ -11,7 +11,7 @@ from typing import Protocol
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
 from bot.domain.marker import is_signed_message
-from bot.ports import Commit, Git
+from bot.ports import Commit, Conflicted, Git
 
 _MOST_REMEMBERED = 20_000
 _NUMBER = re.compile(r"\(#(\d{1,9})\)\s*$")
@@ -108,3 +108,13 @@ class OwnCommits:
 
     def _says(self, commit: Commit) -> bool:
         return is_signed_message(commit.message, self.keyed)
+
+
+async def adds_nothing(git: Git, url: str, commit: Commit, tip: CommitId) -> bool:
+    """Whether a commit is no merge, or exactly what git makes of merging the target, which is at `tip`, into it."""
+    if len(commit.parents) <= 1:
+        return True
+    if len(commit.parents) > 2 or not await git.is_ancestor(url, commit.parents[1], tip):
+        return False
+    made = await git.merge_trees(url, commit.parents[1], commit.parents[0])
+    return not isinstance(made, Conflicted) and made.tree == commit.tree

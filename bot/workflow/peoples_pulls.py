@@ -20,6 +20,7 @@ from bot.domain.peoples_pulls import (
     PeoplesPull,
     PlannedStage,
     Standpoint,
+    foreign_branch,
     next_preview,
     plan_stage,
     why_preview,
@@ -70,6 +71,9 @@ class PeoplesPulls:
             self.seen.clear()
         self.seen[(pull.repository, pull.number)] = pull.head
         touching = await self.bystanders.look_at(pull)
+        if not await self._is_newest(pull):
+            # GitHub lists the files of whatever head there was just then, and a check would speak of another one.
+            return
         sites = await self.find_sites(pull, touching)
         row = await self._row(pull, sites)
         if row is None:
@@ -317,7 +321,7 @@ class PeoplesPulls:
             base=tip,
             head=pull.head,
             # It is no branch of ours, whatever its name is, and is never deleted.
-            source=pull.head_branch,
+            source=foreign_branch(pull),
             preview=promotion.preview + 1,
         )
         policy = self.gatherer.configuration.policy(site.stage)

@@ -94,15 +94,16 @@ class Previewer:
         )
 
     async def survey(
-        self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator
+        self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator, kept: frozenset[str]
     ) -> tuple[Problem, ...]:
         """Walk a task on the branches as they are now, with read-only credentials alone; the answer is what went wrong.
 
-        What the steps find they keep themselves. Raises TerminalError for a `planEnv` that cannot be evaluated.
+        What the steps find they keep themselves; `kept` are paths that edits leave as they are. Raises TerminalError
+        for a `planEnv` that cannot be evaluated.
         """
         bench = self.benches(promotion.project)
         tree = WorkTree(bench.git, Sentinels(self.vault.digest(promotion.id.encode())[:8]))
-        walk = _Walk(self, bench, promotion, policy, evaluator, tree, None)
+        walk = _Walk(self, bench, promotion, policy, evaluator, tree, None, kept=kept)
         walk.plan_environment = evaluator.environment(policy.plan_env)
         await walk.run()
         return tuple(walk.problems)

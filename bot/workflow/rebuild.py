@@ -27,6 +27,7 @@ from bot.domain.promotion import State
 from bot.ports import Clock, Commit, Git, GitHub, TerminalError, Vault
 from bot.ports.restoring import DeploymentResult, History, Rebuilt, Restoring, ShownDeployment
 from bot.workflow.configuration import Configuration
+from bot.workflow.own_commits import adds_nothing
 from bot.workflow.rebuilding import Branch, Evidence, Unrestored, rebuild_rows
 
 _MOST_COMMITS = 250
@@ -143,12 +144,19 @@ class Rebuilder:
             reading = _Reading(repository, self.github.clone_url(repository), ours)
             await self._read_deployments(reading)
             await self.git.fetch(reading.url)
+            told: set[str] = set()
             for pull in reading.pulls:
                 found = await self._read_pull(reading, pull)
                 if found is not None:
+                    told.add(found.marker.promotion)
                     yield found
             async for item in self._read_branches(reading):
+                told.add(item.marker.promotion)
                 yield item
+            for shown, marker in reading.deployments.values():
+                if marker.promotion not in told:
+                    where = f"{repository}, environment {shown.environment}"
+                    yield Evidence(where, marker, None, reading.url)
 
     async def _read_deployments(self, reading: _Reading) -> None:
         for item in await self.history.list_deployments(reading.repository, self.limits.pulls):
@@ -217,7 +225,8 @@ class Rebuilder:
         vouched = False
         for commit in commits:
             signed = is_signed_message(commit.message, self.vault.digest)
-            vouched = signed or (vouched and commit.author.email == self.email and len(commit.parents) <= 1)
+            unsigned = not signed and vouched and commit.author.email == self.email
+            vouched = signed or (unsigned and await adds_nothing(self.git, reading.url, commit, tip))
             if vouched:
                 own.append(commit.id)
         base = commits[-1].parents[0] if commits and commits[-1].parents else tip

@@ -28,6 +28,7 @@ LOST = (
 )
 """Said of what was merged and is not known to have ended."""
 
+_BEGUN = (State.FULFILLING, State.STOPPED, State.HELD)
 _STANDS = (State.SUCCEEDED, State.FAILED, State.ERRORED, State.ABORTED)
 
 
@@ -51,7 +52,8 @@ class Branch:
 class Evidence:
     """A believed marker, with what GitHub says of its pull request; without one it stands in a commit.
 
-    `by_body` tells that the marker is that of the body, which says how far the Promotion came.
+    Without a commit either it stands in a deployment. `by_body` tells that the marker is that of the body, which says
+    how far the Promotion came.
     """
 
     where: str
@@ -76,7 +78,7 @@ def rebuild_rows(evidence: Sequence[Evidence], configuration: Configuration, now
     promotions = _only_last_holds(promotions)
     markers = {item.marker.promotion: item.marker for item in pulls}
     stages, statuses = _stages(promotions, markers, configuration)
-    applied = _applied(evidence, promotions)
+    applied = _applied(evidence, promotions, configuration)
     unrestored += _doubts(promotions, evidence)
     freight = {
         (promotion.project, promotion.freight.name): promotion.freight
@@ -130,6 +132,7 @@ def _promotion(item: Evidence, now: datetime) -> Promotion:
         actor_id=marker.actor_id,
         created_at=marker.created_at,
         rollback=marker.rollback,
+        corrects=marker.corrects,
         target=marker.target or Target(item.url, pull.base_branch),
         pull=pull.number,
         head=pull.head,
@@ -269,17 +272,26 @@ def _with_standing(record: StageRecord, marker: Marker) -> StageRecord:
 # -- Terraform ---------------------------------------------------------------------------------------------------
 
 
-def _applied(evidence: Sequence[Evidence], promotions: Sequence[Promotion]) -> tuple[AppliedState, ...]:
+def _applied(
+    evidence: Sequence[Evidence], promotions: Sequence[Promotion], configuration: Configuration
+) -> tuple[AppliedState, ...]:
     """The last apply of each state, where it is certain that nothing was applied after it.
 
-    A Stage with a later merge whose end is not a success proves nothing of its states: those are planned again.
+    A Stage with a later merge whose end is not a success proves nothing of its states, nor does one where something may
+    have been applied before its merge, or behind a merge of a person's: those are planned again.
     """
+    doubts = [
+        (promotion.project, promotion.stage, promotion.created_at)
+        for promotion in promotions
+        if promotion.merge_commit is not None and promotion.state is not State.SUCCEEDED
+    ]
+    doubts += [
+        (item.marker.project, item.marker.stage, item.marker.created_at)
+        for item in (*_begun_early(evidence, configuration), *_deployed_alone(evidence))
+    ]
     doubtful: dict[tuple[str, str], datetime] = {}
-    for promotion in promotions:
-        if promotion.merge_commit is None or promotion.state is State.SUCCEEDED:
-            continue
-        key = (promotion.project, promotion.stage)
-        doubtful[key] = max(doubtful.get(key, promotion.created_at), promotion.created_at)
+    for project, stage, at in doubts:
+        doubtful[project, stage] = max(doubtful.get((project, stage), at), at)
     newest: dict[str, tuple[AppliedInputs, Marker]] = {}
     for item in evidence:
         for applied in item.marker.applied:
@@ -303,6 +315,27 @@ def _applied(evidence: Sequence[Evidence], promotions: Sequence[Promotion]) -> t
     return tuple(found)
 
 
+def _begun_early(evidence: Sequence[Evidence], configuration: Configuration) -> list[Evidence]:
+    """Those that are not merged, and of which something may be applied that no marker tells of.
+
+    A body is written a moment after what it tells, so where the policy applies before the merge only an end is certain.
+    """
+    found = []
+    for item in evidence:
+        if item.pull is None or item.pull.merged or (item.by_body and item.marker.state in _STANDS):
+            continue
+        stage = configuration.stage(item.marker.project, item.marker.stage)
+        before = stage is not None and configuration.policy(stage).apply == "BeforeMerge"
+        if before or item.marker.state in _BEGUN:
+            found.append(item)
+    return found
+
+
+def _deployed_alone(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Deployments of Promotions that no pull request of ours and no commit tells of: re-promotions, mostly."""
+    return [item for item in evidence if item.pull is None and item.commit is None]
+
+
 # -- what is not certain -----------------------------------------------------------------------------------------
 
 
@@ -319,7 +352,7 @@ def _doubts(promotions: Sequence[Promotion], evidence: Sequence[Evidence]) -> li
     known = {promotion.id for promotion in promotions}
     newest: dict[tuple[str, str], Evidence] = {}
     for item in evidence:
-        if item.pull is None and PromotionId(item.marker.promotion) not in known:
+        if item.pull is None and item.commit is not None and PromotionId(item.marker.promotion) not in known:
             key = (item.marker.project, item.marker.stage)
             if key not in newest or newest[key].marker.created_at < item.marker.created_at:
                 newest[key] = item

@@ -285,8 +285,9 @@ class StageLooker:
         if isinstance(outcome, MergeDone):
             await self._event(promotion, "merged", action.reason)
             return
-        await self._event(promotion, "merge refused", outcome.message)
-        await self._look_again(seen, timedelta(seconds=10))
+        # A rule may keep it waiting for days, so it is told once.
+        refused = f"GitHub does not merge it yet: {outcome.message}"
+        await self._wait(seen, Wait(refused, until=seen.now + timedelta(seconds=10)))
 
     async def _end(self, seen: Snapshot, promotion: Promotion, action: End) -> None:
         ended = replace(

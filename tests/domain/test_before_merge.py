@@ -179,6 +179,11 @@ MERGED = b.pull(open=False, merged=True, merge_commit=MERGE)
             running(ahead(DONE), check_green=True, pull=b.pull(head=THEIRS)), Halt, id="pushed to meanwhile"
         ),
         pytest.param(
+            running(ahead(DONE), check_green=True, pull=b.pull(head=b.HEAD)),
+            ContinueFulfil,
+            id="set back to what was approved meanwhile",
+        ),
+        pytest.param(
             running(ahead(DONE), check_green=True, pull=b.pull(head=READY, mergeable=False)),
             Halt,
             id="in conflict meanwhile",

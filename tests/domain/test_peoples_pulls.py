@@ -17,6 +17,7 @@ from bot.domain.peoples_pulls import (
     Standpoint,
     choose_turn,
     early_reviewers,
+    foreign_branch,
     next_preview,
     plan_stage,
     why_preview,
@@ -199,3 +200,19 @@ def test_plans_stand_in_the_pipelines_order_and_leave_with_their_stage() -> None
     assert (row.plans, row.waits) == ((DEV, STAGING), {})
     assert row.without([STAGING.key]).plans == (STAGING,)
     assert row.plan_of("shop", "prod") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "branch"),
+    [
+        ({"head_branch": "more-memory"}, "more-memory"),
+        ({"head_branch": "main", "from_fork": True}, "refs/pull/7/head"),
+        ({"head_branch": "", "from_fork": True}, "refs/pull/7/head"),
+    ],
+    ids=["a branch here", "a fork's, whose name is another branch here", "of a fork that is gone"],
+)
+def test_only_a_branch_of_the_repository_itself_is_taken_for_the_head_branch(
+    changes: dict[str, object], branch: str
+) -> None:
+    pull = replace(r.pull(), number=PullNumber(7), **changes)  # type: ignore[arg-type]
+    assert foreign_branch(pull) == branch

@@ -9,9 +9,10 @@ import pytest
 
 from bot.domain.analysis import AnalysisRun, Phase
 from bot.domain.freight import FreightName, FreightOrigin
+from bot.domain.github import PullNumber
 from bot.domain.history import FreightCollection
 from bot.domain.model import PromotionPolicy, Selector
-from bot.domain.promotion import Promotion, State
+from bot.domain.promotion import Following, Promotion, State
 from bot.domain.rollbacks import LATEST, Failure, find_failure, former_freight, ways_back
 from tests.domain import reviews as b
 
@@ -21,6 +22,7 @@ WIDE = replace(
 )
 DONE = b.promotion(state=State.SUCCEEDED, finished_at=b.NOW)
 BROKEN = b.promotion(state=State.FAILED, blocked=True, finished_at=b.NOW, reason="terraform apply failed")
+FOLLOWS = Following(PullNumber(7), b.NOW, b.NOW)
 
 
 def run(phase: Phase = Phase.FAILED, **changes: object) -> AnalysisRun:
@@ -64,6 +66,9 @@ def run(phase: Phase = Phase.FAILED, **changes: object) -> AnalysisRun:
         pytest.param(WIDE, BROKEN, None, True, id="a failed promotion that is named"),
         pytest.param(WIDE, replace(BROKEN, state=State.ERRORED), None, True, id="an error after the merge"),
         pytest.param(WIDE, replace(BROKEN, rollback=True), None, False, id="a rollback whose apply failed"),
+        pytest.param(WIDE, replace(BROKEN, corrects=True), None, False, id="what was to undo drift failed"),
+        pytest.param(WIDE, replace(BROKEN, follows=FOLLOWS), None, False, id="what followed a merge failed"),
+        pytest.param(WIDE, replace(DONE, follows=FOLLOWS), run(), False, id="and so did its verification"),
         pytest.param(
             WIDE,
             replace(BROKEN, finished_at=b.NOW - timedelta(hours=1)),

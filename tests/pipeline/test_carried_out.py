@@ -89,6 +89,13 @@ def test_a_state_in_git_is_refused_with_replicas_alone() -> None:
     assert "the ReviewPolicy local says stateInGit: true, which is refused on PostgreSQL" in problem.message
 
 
+def test_a_state_in_git_is_never_left_to_a_branch_that_may_not_be_merged() -> None:
+    policy = ReviewPolicy(Metadata("local"), Selector("dev"), state_in_git=True, apply="BeforeMerge")
+    (problem,) = find_not_carried_out(replace(GOOD, review_policies=(policy,)))
+    assert (problem.severity, problem.project, problem.stage) == (Severity.ERROR, "shop", "dev")
+    assert "would take the state with it" in problem.message
+
+
 def uses(*kinds: str) -> tuple[Step, ...]:
     return tuple(Step(uses=kind, alias=f"s{number}") for number, kind in enumerate(kinds))
 

@@ -45,6 +45,8 @@ class MemoryGitHub:
     checks: dict[tuple[str, str], PostedCheck] = field(default_factory=dict)
     comments: dict[tuple[int, str], str] = field(default_factory=dict)
     permissions: dict[str, Permission] = field(default_factory=dict)
+    rule: str = ""
+    """Why GitHub refuses every merge by the App, empty if it does not."""
 
     # -- what the App reads ------------------------------------------------------------------------------------------
 
@@ -174,6 +176,8 @@ class MemoryGitHub:
             return MergeDone(pull.merge_commit)
         if pull.head != head:
             return MergeRefused("the head moved", head_moved=True)
+        if self.rule:
+            return MergeRefused(self.rule)
         done = self.merge(number, APP.login)
         self.tick("merged")
         return MergeDone(done) if done is not None else MergeRefused("not mergeable")

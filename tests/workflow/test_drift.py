@@ -22,6 +22,7 @@ from bot.domain.freight import Freight, FreightName, FreightOrigin
 from bot.domain.github import CommentId, Issue, IssueNumber, PullNumber, Repository, User
 from bot.domain.history import FreightCollection
 from bot.domain.promotion import Promotion, PromotionId, State, Target
+from bot.domain.review import ApplyKind
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.terraform import Action, AttributeChange, ResourceChange
 from bot.ports import StageRecord, TerminalError, TransientError
@@ -35,6 +36,8 @@ from bot.workflow.reporting import Reporter
 from bot.workflow.snapshots import Gatherer
 from bot.workflow.stages import Asking, StageLooker
 from tests.pipeline.test_analysis import BASE
+from tests.reports.views import apply
+from tests.reports.views import preview as any_preview
 from tests.web.site import Hands
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -60,6 +63,7 @@ spec:
   stageSelector: {name: dev}
   drift: {schedule: "0 * * * *", correct: ["glob:aws_tag.*"]}
 """
+TFVARS = frozenset({"src/env/dev/terraform/env.auto.tfvars"})
 APP = Freight(FreightName("a" * 40), "shop", "", FreightOrigin("apps"), NOW)
 
 
@@ -438,6 +442,17 @@ async def test_a_stage_whose_last_promotion_failed_is_mended_first(bed: Bed) -> 
     answer = await bed.watch.issues.start(stage, Asking("uma", corrects=True))
     assert isinstance(answer, str)
     assert "quota" in answer
+
+
+async def test_where_a_rollback_kept_the_infrastructure_its_freight_is_no_correction(bed: Bed) -> None:
+    back = promotion(2, rollback=True, preview=1)
+    await bed.store.create_promotion(back)
+    await bed.store.save_preview(back.id, 1, any_preview(apply(None, ApplyKind.KEPT, input_paths=TFVARS)))
+    stage = bed.watch.configuration.stage("shop", "dev")
+    assert stage is not None
+    answer = await bed.watch.issues.start(stage, Asking("uma", corrects=True))
+    assert isinstance(answer, str)
+    assert "kept the infrastructure" in answer
 
 
 async def test_after_a_correction_the_stage_is_looked_at_without_being_asked(bed: Bed) -> None:

@@ -16,10 +16,11 @@ from bot.domain.actions import BeginApply, ContinueFulfil
 from bot.domain.files import CommitId
 from bot.domain.promotion import EarlyApply, Promotion, State, Stop, Target
 from bot.domain.review import Preview
-from bot.ports import Store
+from bot.ports import Signature, Store
 from bot.workflow import early
 from bot.workflow.early import EarlyApplier
 from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
+from bot.workflow.own_commits import adds_nothing
 from tests.adapters.git_server import GitServer, commit_files, git, serve_git
 from tests.reports.views import NOW
 from tests.reports.views import preview as any_preview
@@ -104,6 +105,14 @@ async def test_a_target_that_moved_elsewhere_is_merged_into_it_the_same_way_ever
     assert list(read.parents) == [scene.promotion.head, moved]
     scene.promotion = stood
     assert await scene.stood() == stood
+    # By this a rebuild tells it from a merge of people's.
+    mirror, url = scene.applier.git, scene.preview.target.url
+    assert await adds_nothing(mirror, url, read, moved)
+    assert not await adds_nothing(mirror, url, read, scene.preview.base)
+    theirs = await mirror.commit(
+        url, scene.preview.tree, list(read.parents), read.message, Signature("lockstep", "l@localhost", NOW)
+    )
+    assert not await adds_nothing(mirror, url, await mirror.read_commit(url, theirs), moved)
 
 
 @pytest.mark.parametrize(

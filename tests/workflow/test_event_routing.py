@@ -179,6 +179,15 @@ async def test_what_is_told(world: World, spec: str, said: list[Json]) -> None:
     assert world.said == said
 
 
+async def test_what_others_said_mentions_nobody(world: World) -> None:
+    routing = await world.routing("  types: [PromotionFailed]\n" + SLACK)
+    failed = at(world, state=State.FAILED, reason="<!channel> a & b", finished_at=world.clock.time)
+    await world.store.create_promotion(failed)
+    await world.look(routing)
+    (said,) = world.said
+    assert str(said).endswith("failed: &lt;!channel&gt; a &amp; b")
+
+
 async def test_old_news_is_not_told(world: World) -> None:
     routing = await world.routing("  types: [PromotionCreated]\n" + SLACK)
     await world.store.create_promotion(at(world, created_at=world.clock.time - timedelta(minutes=61)))

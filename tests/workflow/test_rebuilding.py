@@ -16,6 +16,7 @@ from bot.domain.github import DeploymentState, PullNumber, PullRequest, Reposito
 from bot.domain.marker import AppliedInputs, Marker, Standing
 from bot.domain.model import Metadata, Stage, Verification
 from bot.domain.promotion import Promotion, State, Target
+from bot.domain.review_policy import ReviewPolicy
 from bot.ports.restoring import DeploymentResult, Rebuilt
 from bot.workflow.configuration import Configuration
 from bot.workflow.rebuilding import LOST, Branch, Evidence, Unrestored, rebuild_rows
@@ -30,10 +31,16 @@ NEW = Freight(FreightName("b" * 40), "shop", "new-newt", ORIGIN, NOW + timedelta
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A configuration with these Stages of `shop`; `measured` ones have a verification."""
+    """A configuration with these Stages of `shop`; `measured` ones have a verification, `early` ones apply before
+    the merge."""
 
     names: tuple[str, ...] = ("dev", "prod")
     measured: tuple[str, ...] = ()
+
+    early: tuple[str, ...] = ()
+
+    def policy(self, stage: Stage) -> ReviewPolicy:
+        return ReviewPolicy(apply="BeforeMerge" if stage.metadata.name in self.early else "AfterMerge")
 
     def stage(self, project: str, name: str) -> Stage | None:
         if project != "shop" or name not in self.names:
@@ -211,6 +218,46 @@ def inputs(hour: int, digest: str) -> AppliedInputs:
 def test_what_is_known_as_applied(found: tuple[Evidence, ...], known: str) -> None:
     rebuilt, _ = rows(*found)
     assert "".join(item.inputs for item in rebuilt.applied) == known
+
+
+EARLIER = evidence(1, applied=(inputs(1, "i1"),))
+BEFORE_MERGE = Stages(early=("dev",))
+
+
+@pytest.mark.parametrize(
+    ("found", "stages", "known"),
+    [
+        (evidence(2, "open", state="Fulfilling"), Stages(), ""),
+        (evidence(2, "open", state="Stopped"), Stages(), ""),
+        (evidence(2, "closed", state="Stopped"), Stages(), ""),
+        (evidence(2, "open", state="Review"), BEFORE_MERGE, ""),
+        (evidence(2, "open", state="Review"), Stages(), "i1"),
+        (evidence(2, "closed", state="Aborted", applied=(inputs(2, "i2"),)), BEFORE_MERGE, "i2"),
+        (evidence(2, "closed", state="Aborted"), BEFORE_MERGE, "i1"),
+        (replace(evidence(2, state="Fulfilling"), pull=None), Stages(), ""),
+        (replace(evidence(0, state="Fulfilling"), pull=None), Stages(), "i1"),
+    ],
+    ids=[
+        "it was being applied before its merge",
+        "its apply before the merge stopped",
+        "that, and it was closed since",
+        "its body may not tell yet that it was applied before its merge",
+        "under a policy that applies after the merge it is certain",
+        "what ended before its merge tells what it applied",
+        "or that it applied nothing",
+        "a deployment alone tells of a re-promotion, which may have applied",
+        "an older one than the last release tells nothing",
+    ],
+)
+def test_what_may_be_applied_without_a_merge_of_ours_is_planned_again(
+    found: Evidence, stages: Stages, known: str
+) -> None:
+    rebuilt, _ = rows(EARLIER, found, stages=stages)
+    assert "".join(item.inputs for item in rebuilt.applied) == known
+
+
+def test_an_open_one_that_undoes_drift_goes_on_doing_so() -> None:
+    assert only(evidence(4, "open", corrects=True)).corrects
 
 
 def test_a_release_commit_tells_what_was_applied_but_not_that_it_arrived() -> None:

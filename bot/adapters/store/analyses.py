@@ -16,11 +16,10 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    update,
 )
 from sqlalchemy.exc import IntegrityError
 
-from bot.adapters.store.database import Database, document, to_number
+from bot.adapters.store.database import Database, document, replace_document, to_number
 from bot.adapters.store.tables import analysis_runs
 from bot.domain.analysis import AnalysisRun
 from bot.domain.codec import decode
@@ -66,9 +65,10 @@ class Analyses:
         return True
 
     async def save_run(self, run: AnalysisRun, *, expected: AnalysisRun) -> bool:
-        where = and_(analysis_runs.c.id == run.id, analysis_runs.c.document == document(expected))
-        change = update(analysis_runs).where(where).values(**_row(run))
-        return await self._database.run(lambda c: c.execute(change).rowcount) == 1
+        where = analysis_runs.c.id == run.id
+        return await self._database.run(
+            lambda c: replace_document(c, analysis_runs, where, expected, _row(run))
+        )
 
     async def get_run(self, run: str) -> AnalysisRun | None:
         found = await self._read(select(analysis_runs.c.document).where(analysis_runs.c.id == run))

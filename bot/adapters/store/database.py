@@ -13,6 +13,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Engine,
     Table,
@@ -39,7 +40,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from bot.adapters.store.tables import SCHEMA, meta, metadata
-from bot.domain.codec import encode
+from bot.domain.codec import decode, encode
 from bot.domain.doctor_facts import DatabaseFacts
 from bot.ports import TerminalError, TransientError
 
@@ -230,6 +231,26 @@ def put_row(
     where = and_(*(table.c[name] == value for name, value in key.items()))
     if connection.execute(update(table).where(where).values(**values)).rowcount == 0:
         connection.execute(insert(table).values(**key, **values))
+
+
+def replace_document(
+    connection: Connection,
+    table: Table,
+    where: ColumnElement[bool],
+    expected: object,
+    values: Mapping[str, object],
+) -> bool:
+    """Replace the one row found by `where` if its document still says `expected`; False if it does not.
+
+    A row that an older program wrote lacks newer fields, so its text is another although it says the same.
+    """
+    same = update(table).where(where, table.c.document == document(expected)).values(**values)
+    if connection.execute(same).rowcount == 1:
+        return True
+    found = connection.scalar(select(table.c.document).where(where).with_for_update())
+    if found is None or decode(type(expected), json.loads(found)) != expected:
+        return False
+    return connection.execute(update(table).where(where).values(**values)).rowcount == 1
 
 
 async def run_again(database: Database, work: Callable[[Connection], T]) -> T:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from bot.adapters.store.database import Database, document
+from bot.adapters.store.database import Database, document, replace_document
 from bot.adapters.store.tables import bundles, peoples_pulls, previews, promotions
 from bot.domain.codec import decode
 from bot.domain.peoples_pulls import PeoplesPull
@@ -60,13 +60,8 @@ class PeoplesPulls:
             except IntegrityError:
                 return False
             return True
-        where = and_(
-            peoples_pulls.c.url == after.url,
-            peoples_pulls.c.pull == after.pull,
-            peoples_pulls.c.document == document(before),
-        )
-        change = update(peoples_pulls).where(where).values(**row)
-        return await self._database.run(lambda c: c.execute(change).rowcount) == 1
+        where = and_(peoples_pulls.c.url == after.url, peoples_pulls.c.pull == after.pull)
+        return await self._database.run(lambda c: replace_document(c, peoples_pulls, where, before, row))
 
     async def forget_peoples_pull(self, url: str, pull: int) -> None:
         found = await self.get_peoples_pull(url, pull)

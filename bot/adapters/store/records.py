@@ -14,6 +14,7 @@ from bot.adapters.store.database import (
     Database,
     document,
     put_row,
+    replace_document,
     run_again,
     take_turns,
     to_number,
@@ -248,17 +249,15 @@ class Records:
         event: Event | None = None,
         looks: Sequence[Look] = (),
     ) -> bool:
-        where = and_(promotions.c.id == promotion.id, promotions.c.document == document(expected))
+        where, row = promotions.c.id == promotion.id, promotion_row(promotion)
 
         def work(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(promotions).where(where).values(**promotion_row(promotion))
-            ).rowcount
-            if changed == 1 and event is not None:
+            if not replace_document(connection, promotions, where, expected, row):
+                return False
+            if event is not None:
                 insert_event(connection, event)
-            if changed == 1:
-                request_now(connection, looks)
-            return changed == 1
+            request_now(connection, looks)
+            return True
 
         try:
             return await self._database.run(work)

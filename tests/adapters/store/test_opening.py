@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,43 @@ async def test_rows_of_an_older_program_without_newer_fields_are_read(url: str, 
     assert await store.get_promotion(made.id) == made
     assert await store.get_stage("shop", "dev") == StageRecord("shop", "dev")
     assert await store.get_freight("shop", "a" * 40) == (added, FreightStatus())
+
+
+NEWER = ("corrects", "why", "first_attempt", "early", "drop", "follows", "source")
+"""Fields of a Promotion's row that came after the first ones, all at their defaults."""
+
+
+def make_older(url: str) -> None:
+    """Have the one Promotion's row say the same as an older program would have written it."""
+    stored = json.loads(str(read(url, "SELECT document FROM lockstep_promotions")))
+    stored = {name: value for name, value in stored.items() if name not in NEWER}
+    execute(url, "UPDATE lockstep_promotions SET document = :d", d=json.dumps(stored))
+
+
+async def test_a_row_of_an_older_program_is_changed_as_any_other(url: str, store: DatabaseStore) -> None:
+    made = promotion(1)
+    await store.create_promotion(made)
+    make_older(url)
+    looks = [Look("stage", "shop/dev", "x")]
+    other = replace(made, reason="changed meanwhile")
+    assert not await store.save_promotion(replace(made, attempt=2), expected=other, looks=looks)
+    assert not await store.list_due_looks(SOON)
+    assert await store.save_promotion(replace(made, attempt=2), expected=made, looks=looks)
+    assert await store.get_promotion(made.id) == replace(made, attempt=2)
+    assert [look.key for look in await store.list_due_looks(SOON)] == ["shop/dev"]
+
+
+async def test_of_twins_that_change_a_row_of_an_older_program_one_wins(
+    url: str, store: DatabaseStore, twin: DatabaseStore
+) -> None:
+    made = promotion(1)
+    await store.create_promotion(made)
+    make_older(url)
+    answers = await asyncio.gather(
+        store.save_promotion(replace(made, reason="one"), expected=made),
+        twin.save_promotion(replace(made, reason="two"), expected=made),
+    )
+    assert sorted(answers) == [False, True]
 
 
 async def test_a_death_before_the_commit_leaves_nothing_half_done_and_no_lock(
