@@ -48,6 +48,8 @@ _IN_SEGMENT = 30.0
 """Seconds that a segment stays with a step that is not done; longer waits end it."""
 _UNTOLD = 3.0
 """Seconds of such a wait of which nothing is said, since most are over by then."""
+_TOLD_EVERY = 10.0
+"""Seconds between two reasons that are told, since some count down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,13 +282,13 @@ class Worker:
 
     async def _walk(self, task: Task) -> Finished | Waiting | Stopped | Mergeable:
         """Walk, and stay with a step that will be done soon; people are told what takes longer than a moment."""
-        left, told = _IN_SEGMENT, ""
+        left, told, silent = _IN_SEGMENT, "", _IN_SEGMENT - _UNTOLD
         while True:
             outcome = await self.fulfiller.fulfil(task, await self.evaluator(task.promotion))
             if not isinstance(outcome, Waiting) or outcome.retry_after > left:
                 return outcome
-            if outcome.reason != told and left <= _IN_SEGMENT - _UNTOLD:
-                told = outcome.reason
+            if outcome.reason != told and left <= silent:
+                told, silent = outcome.reason, left - _TOLD_EVERY
                 await self._tell_wait(task.promotion.id, told)
             left -= max(outcome.retry_after, 0.2)
             await asyncio.sleep(max(outcome.retry_after, 0.2))

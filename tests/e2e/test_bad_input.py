@@ -145,7 +145,7 @@ async def test_a_repository_that_the_app_cannot_see_is_named(start_road: StartRo
     wrong = C.replace("${{ vars.repoURL }}", "https://github.sandbox.example/acme/elsewhere.git")
     road = await start_road(Seed(steps=(wrong, *STEPS[1:])))
     event = await road.wait_for_event("errored", "acme/elsewhere")
-    assert "give the App" in event.message
+    assert "install the App there, or give the project acme a Secret" in event.message
     await road.wait_until_quiet()
     assert await road.pulls() == []
 
