@@ -36,11 +36,12 @@ from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller, Task
 from bot.workflow.merges import find_lost_change, without_review
 from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
-from bot.workflow.preview import Base, Previewer
+from bot.workflow.preview import Previewer
 from bot.workflow.publish import Branch, Publisher, Texts
 from bot.workflow.reporting import Reporter, blank_snapshot
 from bot.workflow.saving import keep_asked
 from bot.workflow.snapshots import Gatherer
+from bot.workflow.walk import Base
 
 log = logging.getLogger(__name__)
 
@@ -328,7 +329,7 @@ class Worker:
             return preview
         commit = await self.git.read_commit(url, merge)
         place = Place(preview.target, preview.checkout, preview.source)
-        base = Base(place, commit.parents[0], merge, reviewed=known)
+        base = Base(place, commit.parents[0], merge, reviewed=known, ours=True)
         again = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if again.digest == preview.digest:
             return again

@@ -18,6 +18,8 @@ from tests.e2e.talk import say
 pytestmark = pytest.mark.e2e
 
 VALUES = "env/dev/helm/values.yaml"
+TFVARS = "env/dev/terraform/env.auto.tfvars"
+BRANCH = "lockstep/acme/dev"
 M = commit("Promote ${{ ctx.stage }}")
 
 
@@ -183,6 +185,17 @@ config:
     road = await start_road(Seed(steps=(C, read, grown, M, P)))
     pull = await road.wait_for_pull()
     assert "+replicaCount: 2" in claims.patch_lines((await road.files(pull.number))[VALUES])
-    await road.release()
+
+    # A reviewer's commit beside it: the number has grown in the branch, and does not grow on top of that.
+    pushed = await road.edit(TFVARS, "memory_mb = 128", "memory_mb = 256", branch=BRANCH, user="rafael")
+
+    async def previewed() -> bool:
+        head = road.git.commit(road.pull(pull.number).head_sha)
+        return list(head.parents) == [pushed] and "Lockstep-Preview:" in head.message
+
+    await road.until("a new head on the reviewer's commit", previewed)
+    assert "+replicaCount: 2" in claims.patch_lines((await road.files(pull.number))[VALUES])
+    await road.release(reviewer="olivia")
     text = await road.read(VALUES)
     assert ("replicaCount: 2" in text, "tag: 1.0.0" in text) == (True, True)
+    assert "memory_mb = 256" in await road.read(TFVARS)
