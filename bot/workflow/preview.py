@@ -34,6 +34,7 @@ from bot.workflow.benches import Benches
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.holding import Zone, find_zone, why_not_held
 from bot.workflow.record_file import choose_record_file, with_record
+from bot.workflow.targets import find_root, find_tip
 from bot.workflow.walk import Base, Walk
 
 _TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
@@ -48,6 +49,8 @@ class Previewer:
     benches: Benches
     vault: Vault
     clock: Clock
+    author: tuple[str, str] = ("lockstep", "lockstep@localhost")
+    """Name and e-mail in the first commit of a branch that is made for a pull request."""
 
     async def preview(
         self, promotion: Promotion, policy: ReviewPolicy, evaluator: Evaluator, base: Base | None = None
@@ -127,7 +130,11 @@ class Previewer:
         place = walk.base.place if walk.base else choose_place(walk.reports, pins, policy.review_in)
         if place is None:
             place = _place_of_failure(walk, pins)
-        tip = await self._tip(walk, place, pins)
+        tip = (
+            walk.base.tip
+            if walk.base is not None
+            else await find_tip(walk.bench.git, place, pins, promotion, self.author)
+        )
         split = split_task(walk.reports, pins, place, _title(promotion))
         problems = _zoned(walk.problems, walk.reports, split.cut)
         unguarded = find_unguarded(walk.reports, place, split.cut) if not problems else None
@@ -166,20 +173,6 @@ class Previewer:
             replace(preview, digest=preview_digest(preview, promotion, self.vault.digest))
         )
 
-    async def _tip(self, walk: Walk, place: Place, pins: tuple[Pin, ...]) -> CommitId:
-        if walk.base is not None:
-            return walk.base.tip
-        pin = next((p for p in pins if p.path == place.checkout), None)
-        if pin is not None and pin.commit is not None:
-            return pin.commit
-        await walk.bench.git.fetch(place.target.url)
-        tip = await walk.bench.git.resolve(place.target.url, f"refs/heads/{place.target.branch}")
-        if tip is None:
-            raise TerminalError(
-                f"the branch {place.target.branch} of {place.target.url} does not exist; create it, or set `reviewIn`"
-            )
-        return tip
-
     async def _tree(
         self, walk: Walk, place: Place, tip: CommitId, split: Split
     ) -> tuple[TreeId, Mapping[str, Entry | None], str]:
@@ -190,7 +183,7 @@ class Previewer:
             written |= {change.path: change.after for change in commit.changes}
         merged = walk.base.merged if walk.base is not None else None
         tree = (
-            await git.write_tree(url, tip, written)
+            await git.write_tree(url, await find_root(git, place, walk.pins(), walk.reports, tip), written)
             if merged is None
             else (await git.read_commit(url, merged)).tree
         )

@@ -15,16 +15,7 @@ from bot.domain.promotion import Promotion, PromotionId, State, Stop
 from bot.domain.review import Preview, Problem
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place
-from bot.ports import (
-    Clock,
-    Event,
-    Git,
-    GitHub,
-    Look,
-    Store,
-    TerminalError,
-    TransientError,
-)
+from bot.ports import Clock, Event, Git, GitHub, Look, Store, TerminalError, TransientError
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_refused_check
 from bot.workflow.arrival import Arrival
