@@ -29,7 +29,8 @@ config:
 """
 RENDERED = (
     CREATED,
-    "uses: file-write\nconfig:\n  path: ./out/tag.txt\n  overwrite: true\n  contents: ${{ quote(imageFrom(vars.image).Tag) }}\n",
+    "uses: file-write\nconfig:\n  path: ./out/tag.txt\n  overwrite: true\n"
+    "  contents: ${{ quote(imageFrom(vars.image).Tag) }}\n",
     commit("Promote ${{ ctx.stage }}").replace("./src", "./out"),
     "uses: git-push\nconfig:\n  path: ./out\n",
 )
