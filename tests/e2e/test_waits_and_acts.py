@@ -127,6 +127,28 @@ async def test_an_answer_is_kept_as_it_was_approved(start_road: StartRoad, servi
     assert "LOG_LEVEL: one\n" in await road.read(VALUES)
 
 
+TEAM = """\
+uses: wait-for-approval
+as: dba
+config:
+  approvers:
+    - {claim: groups, value: database, required: true}
+"""
+
+
+async def test_a_team_that_the_task_names_must_approve(start_road: StartRoad) -> None:
+    road = await start_road(Seed(steps=(C, TEAM, Y, M, P)), bot=False)
+    road.sandbox.github.create_team("acme", "database", ["dana"])
+    await road.start_bot()
+    pull = await road.wait_for_pull()
+    await road.approve(pull.number)
+    await road.wait_for_event("waits", "waits for approval by team database")
+    await road.wait_until_quiet()
+    assert (await road.wait_for_check(pull.number, "lockstep", None)).status == "in_progress"
+    await road.release(reviewer="dana")
+    assert "tag: 1.0.0" in await road.read(VALUES)
+
+
 async def test_a_wait_holds_the_merge_and_is_named(start_road: StartRoad, service: Service) -> None:
     road = await start_road(Seed(steps=(C, get(service, until="two"), Y, M, P)), bot=False)
     before = await claims.look_before(road)
