@@ -145,7 +145,9 @@ async def test_a_team_that_the_task_names_must_approve(start_road: StartRoad) ->
     await road.wait_for_event("waits", "waits for approval by team database")
     await road.wait_until_quiet()
     assert (await road.wait_for_check(pull.number, "lockstep", None)).status == "in_progress"
-    await road.release(reviewer="dana")
+    await road.approve(pull.number, "dana")
+    await say(road, pull.number, "/plan")
+    await road.release()
     assert "tag: 1.0.0" in await road.read(VALUES)
 
 
