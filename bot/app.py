@@ -219,7 +219,7 @@ def join(
     follow_ups = OpenFollowUps(store, ports.git, github, ports.branch_rules, ports.clock)
     looker = StageLooker(gatherer, reporter, publisher, store, github, follow_ups)
     worker = Worker(
-        previewer=Previewer(bench_of, ports.vault, ports.clock),
+        previewer=Previewer(bench_of, ports.vault, ports.clock, author),
         fulfiller=Fulfiller(bench_of, store, ports.vault, ports.clock),
         publisher=publisher,
         reporter=reporter,

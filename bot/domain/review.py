@@ -115,6 +115,8 @@ class PublishRecord:
     commits: int
     tag: str = ""
     generated: bool = False
+    force: bool = False
+    """Whether what the branch holds is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def find_cut(steps: Sequence[StepReport], place: Place) -> int:
         if _is_cut(step, place, published=published):
             return step.index
         # What a guarded task pushes becomes public only by the merge that it waits for.
-        published = published or (not place.source and _goes_to(step, place) and _has_commits(step))
+        published = published or (not place.source and goes_to(step, place) and _has_commits(step))
     return len(steps)
 
 
@@ -132,7 +132,7 @@ def _is_cut(step: StepReport, place: Place, *, published: bool) -> bool:
         return True
     if step.step_class is StepClass.ACT:
         return True
-    if step.step_class is StepClass.PUBLISH and not _goes_to(step, place):
+    if step.step_class is StepClass.PUBLISH and not goes_to(step, place):
         return not _is_idle(step, place)
     if published and step.step_class in _READS:
         return True
@@ -141,8 +141,8 @@ def _is_cut(step: StepReport, place: Place, *, published: bool) -> bool:
     return step.tainted and step.step_class in _ADDRESSED
 
 
-def _goes_to(step: StepReport, place: Place) -> bool:
-    """Whether a step pushes what the pull request is to hold."""
+def goes_to(step: StepReport, place: Place) -> bool:
+    """Whether a step pushes to where the pull request takes its diff from."""
     record = step.record
     if not isinstance(record, PublishRecord) or record.tag or record.url != place.target.url:
         return False
@@ -153,7 +153,7 @@ def _goes_to(step: StepReport, place: Place) -> bool:
 
 def _is_elsewhere(step: StepReport, place: Place) -> bool:
     """Whether a step pushes neither to the pull request nor to its target."""
-    ours = _goes_to(step, place) or _goes_to(step, Place(place.target, place.checkout))
+    ours = goes_to(step, place) or goes_to(step, Place(place.target, place.checkout))
     return not ours and not _is_idle(step, place)
 
 
@@ -208,7 +208,7 @@ def find_published(steps: Sequence[StepReport], place: Place) -> list[PreparedCo
             and step.record.changes
         ):
             waiting.append(PreparedCommit(_message(step.record), step.record.changes))
-        if _goes_to(step, place):
+        if goes_to(step, place):
             public, waiting = public + waiting, []
     return public
 

@@ -135,6 +135,9 @@ class Git(Protocol):
     async def is_ancestor(self, url: str, ancestor: CommitId, descendant: CommitId) -> bool:
         """Whether `descendant` contains `ancestor`."""
 
+    async def is_related(self, url: str, one: CommitId, other: CommitId) -> bool:
+        """Whether two commits have an ancestor in common."""
+
     async def push(
         self, url: str, commit: CommitId | None, branch: str, *, expected: CommitId | None
     ) -> PushOutcome:

@@ -26,6 +26,7 @@ from bot.steps.github_push import Move, SigningPusher
 from bot.steps.options import Options
 from bot.steps.pull_requests import is_for_review
 from bot.steps.pushed import is_there
+from bot.steps.replacing import is_replaced
 from bot.steps.replay import Conflict, read_changes, replay
 from bot.steps.worktree import clean_path
 
@@ -112,7 +113,8 @@ class GitPush:
             return found
         record = self._record(wanted, found)
         if found.has_commits:
-            conflict = await self._find_conflict(found) if not is_for_review(context) else ""
+            ours = is_for_review(context) or await is_replaced(self.git, found.checkout.pin, record, context)
+            conflict = await self._find_conflict(found) if not ours else ""
             if conflict:
                 return failed(context.alias, conflict)
             unknown = Unknown("known after merge: commit")
@@ -177,6 +179,7 @@ class GitPush:
             commits=len(found.checkout.commits),
             tag=found.tag,
             generated=found.generated,
+            force=wanted.force,
         )
 
     async def _find_conflict(self, found: Destination) -> str:

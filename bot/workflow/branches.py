@@ -10,9 +10,9 @@ from bot.domain.promotion import Promotion
 from bot.domain.review import Preview
 from bot.domain.splitting import Place
 from bot.ports import Conflicted, Git, Signature, Store
-from bot.workflow.preview import Base
 from bot.workflow.publish import Branch
 from bot.workflow.snapshots import Gatherer
+from bot.workflow.walk import Base
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ async def find_base(
         return Clash(tip, merged.paths)
     signature = Signature("lockstep", "lockstep@localhost", promotion.created_at)
     commit = await git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
-    return Base(Place(previous.target, previous.checkout, previous.source), tip, commit)
+    return Base(Place(previous.target, previous.checkout, previous.source), tip, commit, ours=True)
 
 
 async def find_superseded(store: Store, promotion: Promotion) -> Sequence[Promotion]:

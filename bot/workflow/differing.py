@@ -30,8 +30,9 @@ from bot.steps.terraform_config import find_site, parse_terraform
 from bot.steps.terraform_inputs import state_key
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.own_commits import OwnCommits
-from bot.workflow.preview import Base, Previewer
+from bot.workflow.preview import Previewer
 from bot.workflow.snapshots import Gatherer
+from bot.workflow.walk import Base
 
 _RECENT = 5
 _MOST_COMMITS = 250

@@ -33,9 +33,10 @@ from bot.domain.territory import sources_of
 from bot.ports import Conflicted, Look, Signature, TerminalError
 from bot.workflow.bystanders import Bystanders, Touching
 from bot.workflow.evaluation import Evaluator
-from bot.workflow.preview import Base, Previewer
+from bot.workflow.preview import Previewer
 from bot.workflow.pull_reports import PullReports
 from bot.workflow.snapshots import Gatherer
+from bot.workflow.walk import Base
 
 _AT_ONCE = 2
 _RECENT = 10

@@ -9,9 +9,11 @@ from bot.domain.files import CommitId
 from bot.domain.model import Step
 from bot.domain.promotion import StepStatus
 from bot.domain.review import FrozenRecord, Preview, StepReport
+from bot.domain.splitting import Place
 from bot.domain.step_kinds import StepClass
 from bot.domain.values import Value, has_empty_secret
 from bot.steps.worktree import WorkTree, join
+from bot.workflow.holding import find_inputs, last_public
 from bot.workflow.merges import is_merged, is_public
 
 _ASKED_AGAIN = (StepClass.INFRA, StepClass.READ, StepClass.PURE)
@@ -52,9 +54,16 @@ class Prepared:
         return approved
 
     async def _restore(self, approved: StepReport) -> None:
-        """Write what an edit of the prepared zone wrote, unless the merge holds that path."""
+        """Write what an edit of the prepared zone wrote, unless the merge holds it."""
         preview = self.preview
-        merged = {join(place, path) for place in preview.checkouts for path in preview.differences}
+        place = Place(preview.target, preview.checkout, preview.source)
+        zone = preview.steps[: preview.split.cut]
+        brought = set(preview.differences)
+        if approved.index > last_public(zone, place):
+            # Of such a file the merge may hold other lines, of people or of an earlier commit: this edit is in none.
+            later = {change.path for change in preview.split.deferred.changes}
+            brought -= later - find_inputs(preview.split, zone, place)
+        merged = {join(checkout, path) for checkout in preview.checkouts for path in brought}
         for change in approved.changes:
             if change.path in merged:
                 continue

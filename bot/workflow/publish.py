@@ -15,6 +15,7 @@ from bot.domain.promotion import Promotion
 from bot.domain.review import PreparedCommit, Preview
 from bot.ports import Git, GitHub, Moved, Refused, Signature, TerminalError, TransientError
 from bot.steps.pull_requests import is_free
+from bot.workflow.targets import seed_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,14 @@ class Publisher:
     ) -> Promotion:
         """Make the branch's head carry the preview's digest; the answer knows head, heads and our commits.
 
-        A branch with only our commits is built anew on the base. People's commits are never overwritten: the digest
-        then goes into an empty commit on top of theirs. Raises TransientError if the branch is no longer where the
-        preview found it: the digest would then stand on commits that it does not speak of.
+        A target that does not exist begins with the base. A branch with only our commits is built anew on the base.
+        People's commits are never overwritten: the digest then goes into an empty commit on top of theirs. Raises
+        TransientError if the branch is no longer where the preview found it: the digest would then stand on commits
+        that it does not speak of.
         """
         url = preview.target.url
+        if promotion.pull is None:
+            await seed_target(self.git, preview)
         await self.git.fetch(url)
         tip = await self.git.resolve(url, f"refs/heads/{promotion.branch}")
         if promotion.pull is not None and tip != found.tip:
@@ -200,7 +204,12 @@ class Publisher:
                 message = _with_trailers(message, promotion, preview, marker)
             parent = await self.git.commit(url, tree, [parent], message, signature)
             chain.append(parent)
-        return chain
+        if tree == preview.tree:
+            return chain
+        # The checkout is of another branch, whose whole tree the target gets.
+        said = commits[0].message if len(commits) == 1 else ""
+        message = _with_trailers(said or title, promotion, preview, marker)
+        return [await self.git.commit(url, preview.tree, [preview.base], message, signature)]
 
     async def _write(self, url: str, tree: TreeId, changes: tuple[Change, ...]) -> TreeId:
         return await self.git.write_tree(url, tree, {c.path: c.after for c in changes}) if changes else tree

@@ -15,16 +15,7 @@ from bot.domain.promotion import Promotion, PromotionId, State, Stop
 from bot.domain.review import Preview, Problem
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.splitting import Place
-from bot.ports import (
-    Clock,
-    Event,
-    Git,
-    GitHub,
-    Look,
-    Store,
-    TerminalError,
-    TransientError,
-)
+from bot.ports import Clock, Event, Git, GitHub, Look, Store, TerminalError, TransientError
 from bot.reports.body import render_body, render_title
 from bot.reports.checks import render_refused_check
 from bot.workflow.arrival import Arrival
@@ -36,11 +27,12 @@ from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller, Task
 from bot.workflow.merges import find_lost_change, without_review
 from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
-from bot.workflow.preview import Base, Previewer
+from bot.workflow.preview import Previewer
 from bot.workflow.publish import Branch, Publisher, Texts
 from bot.workflow.reporting import Reporter, blank_snapshot
 from bot.workflow.saving import keep_asked
 from bot.workflow.snapshots import Gatherer
+from bot.workflow.walk import Base
 
 log = logging.getLogger(__name__)
 
@@ -328,7 +320,7 @@ class Worker:
             return preview
         commit = await self.git.read_commit(url, merge)
         place = Place(preview.target, preview.checkout, preview.source)
-        base = Base(place, commit.parents[0], merge, reviewed=known)
+        base = Base(place, commit.parents[0], merge, reviewed=known, ours=True)
         again = await self.previewer.preview(promotion, policy, await self.evaluator(promotion), base)
         if again.digest == preview.digest:
             return again

@@ -301,6 +301,17 @@ async def test_is_ancestor(server: GitServer, mirror: GitMirror) -> None:
     assert not await mirror.is_ancestor(url, second, first)
 
 
+async def test_is_related(server: GitServer, mirror: GitMirror) -> None:
+    repository = server.repository()
+    first = CommitId(commit_files(repository, "main", {"a": "1"}))
+    url = server.address()
+    left, right = [await new_commit(mirror, url, first, text) for text in (b"2", b"3")]
+    empty = await mirror.write_tree(url, None, {})
+    alone = await mirror.commit(url, empty, (), "first", SIGNATURE)
+    assert await mirror.is_related(url, left, right)
+    assert not await mirror.is_related(url, left, alone)
+
+
 async def new_commit(mirror: GitMirror, url: str, base: str, text: bytes) -> CommitId:
     tree = await mirror.write_tree(url, CommitId(base), {"a": File(text)})
     return await mirror.commit(url, tree, [CommitId(base)], "change", SIGNATURE)

@@ -319,6 +319,7 @@ class Road:
         """The diff of a pull request as the files API shows it: patch by path."""
         answer = await self.client.get(
             f"{self.demo.github_api_url}/repos/{OPERATIONS}/pulls/{number}/files",
+            params={"per_page": 100},
             headers={"Authorization": f"token {self.demo.people['rafael']}"},
         )
         answer.raise_for_status()

@@ -18,6 +18,8 @@ from tests.e2e.talk import say
 pytestmark = pytest.mark.e2e
 
 VALUES = "env/dev/helm/values.yaml"
+TFVARS = "env/dev/terraform/env.auto.tfvars"
+BRANCH = "lockstep/acme/dev"
 M = commit("Promote ${{ ctx.stage }}")
 
 
@@ -125,6 +127,30 @@ async def test_an_answer_is_kept_as_it_was_approved(start_road: StartRoad, servi
     assert "LOG_LEVEL: one\n" in await road.read(VALUES)
 
 
+TEAM = """\
+uses: wait-for-approval
+as: dba
+config:
+  approvers:
+    - {claim: groups, value: database, required: true}
+"""
+
+
+async def test_a_team_that_the_task_names_must_approve(start_road: StartRoad) -> None:
+    road = await start_road(Seed(steps=(C, TEAM, Y, M, P)), bot=False)
+    road.sandbox.github.create_team("acme", "database", ["dana"])
+    await road.start_bot()
+    pull = await road.wait_for_pull()
+    await road.approve(pull.number)
+    await road.wait_for_event("waits", "waits for approval by team database")
+    await road.wait_until_quiet()
+    assert (await road.wait_for_check(pull.number, "lockstep", None)).status == "in_progress"
+    await road.approve(pull.number, "dana")
+    await say(road, pull.number, "/plan")
+    await road.release()
+    assert "tag: 1.0.0" in await road.read(VALUES)
+
+
 async def test_a_wait_holds_the_merge_and_is_named(start_road: StartRoad, service: Service) -> None:
     road = await start_road(Seed(steps=(C, get(service, until="two"), Y, M, P)), bot=False)
     before = await claims.look_before(road)
@@ -183,6 +209,17 @@ config:
     road = await start_road(Seed(steps=(C, read, grown, M, P)))
     pull = await road.wait_for_pull()
     assert "+replicaCount: 2" in claims.patch_lines((await road.files(pull.number))[VALUES])
-    await road.release()
+
+    # A reviewer's commit beside it: the number has grown in the branch, and does not grow on top of that.
+    pushed = await road.edit(TFVARS, "memory_mb = 128", "memory_mb = 256", branch=BRANCH, user="rafael")
+
+    async def previewed() -> bool:
+        head = road.git.commit(road.pull(pull.number).head_sha)
+        return list(head.parents) == [pushed] and "Lockstep-Preview:" in head.message
+
+    await road.until("a new head on the reviewer's commit", previewed)
+    assert "+replicaCount: 2" in claims.patch_lines((await road.files(pull.number))[VALUES])
+    await road.release(reviewer="olivia")
     text = await road.read(VALUES)
     assert ("replicaCount: 2" in text, "tag: 1.0.0" in text) == (True, True)
+    assert "memory_mb = 256" in await road.read(TFVARS)

@@ -106,6 +106,9 @@ class MemoryGit:
     async def merge_trees(self, url: str, ours: CommitId, theirs: CommitId) -> Merged | Conflicted:
         return self.merged(ours, theirs)
 
+    async def is_related(self, url: str, one: CommitId, other: CommitId) -> bool:
+        return bool(self.ancestors(one) & self.ancestors(other))
+
     async def diff(
         self, url: str, before: CommitId | TreeId | None, after: CommitId | TreeId
     ) -> Sequence[tuple[str, Entry | None, Entry | None]]:

@@ -244,11 +244,16 @@ class GitMirror:
 
     async def is_ancestor(self, url: str, ancestor: CommitId, descendant: CommitId) -> bool:
         """See `Git.is_ancestor`."""
-        arguments = ["merge-base", "--is-ancestor", check_id(ancestor), check_id(descendant)]
+        what = f"asking whether {descendant} contains {ancestor}"
+        return await self._ask(url, ["--is-ancestor", check_id(ancestor), check_id(descendant)], what)
 
+    async def is_related(self, url: str, one: CommitId, other: CommitId) -> bool:
+        """See `Git.is_related`."""
+        return await self._ask(url, [check_id(one), check_id(other)], f"comparing {one} with {other}")
+
+    async def _ask(self, url: str, arguments: list[str], what: str) -> bool:
         async def look() -> bool:
-            what = f"asking whether {descendant} contains {ancestor}"
-            return (await self._git(url, arguments, what=what, fine=(0, 1))).code == 0
+            return (await self._git(url, ["merge-base", *arguments], what=what, fine=(0, 1))).code == 0
 
         return await self._reading(url, look)
 

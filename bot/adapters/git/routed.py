@@ -103,6 +103,10 @@ class RoutedGit:
         """See `Git.is_ancestor`."""
         return await (await self._at(url)).is_ancestor(url, ancestor, descendant)
 
+    async def is_related(self, url: str, one: CommitId, other: CommitId) -> bool:
+        """See `Git.is_related`."""
+        return await (await self._at(url)).is_related(url, one, other)
+
     async def push(
         self, url: str, commit: CommitId | None, branch: str, *, expected: CommitId | None
     ) -> PushOutcome:
