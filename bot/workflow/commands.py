@@ -57,7 +57,7 @@ from bot.workflow.buttons import Asked, Buttons, Refusal
 from bot.workflow.by_hand import FreightByHand
 from bot.workflow.choosing import Choice
 from bot.workflow.drift_commands import DriftCommands
-from bot.workflow.dropping import promote_again
+from bot.workflow.dropping import can_begin_anew, promote_again
 from bot.workflow.pull_commands import PullCommands
 from bot.workflow.reporting import Reporter
 from bot.workflow.reverification import Reverification
@@ -214,7 +214,7 @@ class Commands:
         # Whatever people's commits left there: the person has answered.
         agree = partial(self.store.change_stage, project, name, lambda record: replace(record, differs=""))
         current = await self.store.find_current_promotion(project, name)
-        if current is not None and current.freight.name == freight.name and _can_begin_anew(current):
+        if current is not None and current.freight.name == freight.name and can_begin_anew(current):
             said = await promote_again(self.store, self.looker.gatherer, current)
             await agree()
             await self._look(stage)
@@ -233,7 +233,7 @@ class Commands:
         """End the Stage's unfinished Promotion in favour of what a person asked for."""
         if current is None:
             return
-        if current.running or not _can_begin_anew(current):
+        if current.running or not can_begin_anew(current):
             raise Refusal(f"{current.stage} is busy with {current.freight.alias}: {current.reason}")
         ended = replace(
             current,
@@ -391,12 +391,3 @@ class Commands:
     async def _look(self, stage: Stage) -> None:
         key = f"{stage.metadata.namespace}/{stage.metadata.name}"
         await self.store.request_looks([Look("stage", key, "a command")])
-
-
-def _can_begin_anew(promotion: Promotion) -> bool:
-    """Whether nothing stands in the way of a new preview, or of other Freight.
-
-    What was applied before a merge that never came does not: what is planned is planned on what is there.
-    """
-    stopped = promotion.is_ahead and promotion.state is State.STOPPED
-    return promotion.merge_commit is None and (stopped or not promotion.effects_begun)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.domain.promotion import Promotion
+from bot.domain.promotion import Promotion, State
 from bot.ports import Store
 from bot.workflow.buttons import Refusal
 from bot.workflow.snapshots import Gatherer
@@ -37,3 +37,12 @@ async def promote_again(store: Store, gatherer: Gatherer, promotion: Promotion) 
     names = ", ".join(commit[:7] for commit in people[:_MOST_NAMED])
     more = f" and {len(people) - _MOST_NAMED} more" if len(people) > _MOST_NAMED else ""
     return f"{said}, and its branch is built anew without {names}{more}"
+
+
+def can_begin_anew(promotion: Promotion) -> bool:
+    """Whether nothing stands in the way of a new preview, or of other Freight.
+
+    What was applied before a merge that never came does not: what is planned is planned on what is there.
+    """
+    stopped = promotion.is_ahead and promotion.state is State.STOPPED
+    return promotion.merge_commit is None and (stopped or not promotion.effects_begun)

@@ -1,4 +1,4 @@
-"""What a promotion does that GitHub does not merge, and what is left of one that another takes over from."""
+"""Whole roads in memory: what gets to its end, what stands still and says why, and what is left of what is replaced."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bot.domain.github import ReviewState
 from bot.domain.promotion import Promotion, State
 from tests.e2e.pipelines import policy
 from tests.workflow.life import Bot, QuickLoop, World
@@ -66,6 +67,21 @@ def test_a_rule_that_keeps_it_from_being_merged_is_told_once(road: Road) -> None
     road.world.github.rule = ""
     road.run(road.bot.settle())
     assert road.promotion.merge_commit is not None
+
+
+@pytest.mark.parametrize(
+    "moves", [False, True], ids=["where nothing moves", "although the target moves elsewhere"]
+)
+def test_what_is_applied_before_the_merge_is_committed_and_merged(road: Road, *, moves: bool) -> None:
+    road.begin(policy("apply: BeforeMerge\n"))
+    number = int(road.promotion.pull or 0)
+    road.world.github.review(number, road.world.people["bob"], ReviewState.APPROVED)
+    road.run(road.bot.settle())
+    if moves:
+        road.world.git.push_files("main", {"README.md": "more\n"}, "more", road.world.signature("ada"))
+    road.run(road.bot.say(number, "cyn", "/apply", 1))
+    road.run(road.bot.settle())
+    assert (road.promotion.stop, road.promotion.state) == (None, State.SUCCEEDED)
 
 
 def test_the_saved_plan_of_what_a_person_replaced_is_deleted(road: Road) -> None:
