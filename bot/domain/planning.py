@@ -173,7 +173,11 @@ def _plan_open(seen: Snapshot, pull: PullRequest, preview: Preview) -> Action:
         return Wait(first, until=seen.retry_preview_at)
     closed = [gate for gate in seen.gates if not gate.open and gate.name != APPLY_GATE]
     if closed:
-        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        # What a step waits for is asked again by a new preview, whatever else is closed meanwhile.
+        again = seen.retry_preview_at if preview.is_passing else None
+        until = min(
+            (at for at in (again, *(gate.opens_at for gate in closed)) if at is not None), default=None
+        )
         return Wait("; ".join(gate.reason for gate in closed), until=until)
     if seen.promotion is not None and applies_before(seen.policy, preview):
         return plan_apply(seen, seen.promotion, pull.head, _expiry(seen, preview))

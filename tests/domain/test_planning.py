@@ -252,6 +252,13 @@ def test_the_soonest_gate_says_when_to_look_again() -> None:
     assert found.until == LATER
 
 
+def test_what_a_step_waits_for_is_asked_again_whatever_else_is_closed() -> None:
+    seen = b.reviewed(preview=waiting_preview(), gates=(CLOSED,), retry_preview_at=LATER)
+    found = plan(seen)
+    assert isinstance(found, Wait)
+    assert found.until == LATER
+
+
 @pytest.mark.parametrize(
     ("changes", "superseded"),
     [
