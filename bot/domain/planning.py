@@ -202,8 +202,10 @@ def _plan_merged(seen: Snapshot, merge: CommitId) -> Action:
 
 def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
     accepted = promotion.digest in promotion.accepted
-    # Who accepts stands in for reviews; a freeze, a window or a wait goes on holding it.
-    closed = [gate for gate in seen.gates if not gate.open and not (accepted and gate.name == "approvals")]
+    # Who accepts stands in for reviews; a freeze or a window goes on holding it.
+    passed = {"approvals"} if accepted else set()
+    closed = [gate for gate in seen.gates if not gate.open and gate.name not in passed]
+    closed = [gate for gate in closed if not _is_asked_by_the_walk(gate, seen.preview)]
     if promotion.cancel_requested:
         return End(State.ABORTED, "cancelled after the merge; nothing was applied")
     if seen.lost:
@@ -214,6 +216,12 @@ def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
         until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
         return Wait(f"merged, held: {'; '.join(gate.reason for gate in closed)}", until=until)
     return BeginFulfil(promotion.merge_commit, "the gates are open now")
+
+
+def _is_asked_by_the_walk(gate: Gate, preview: Preview | None) -> bool:
+    """Whether a gate is a wait of the task, which the walk asks again before anything takes effect."""
+    waits = preview.waits if preview is not None else ()
+    return gate.name == "wait" and gate.reason in {w.reason or w.subject for w in waits if not w.asks}
 
 
 def _plan_stopped(seen: Snapshot, promotion: Promotion) -> Action:

@@ -164,6 +164,24 @@ def waiting_preview() -> object:
             id="held still",
         ),
         pytest.param(
+            b.reviewed(
+                promotion=b.in_review(state=State.HELD, merge_commit=MERGE),
+                preview=waiting_preview(),
+                gates=(Gate("wait", False, "http"),),
+            ),
+            BeginFulfil,
+            id="held by what a step waits for, which the walk asks again",
+        ),
+        pytest.param(
+            b.reviewed(
+                promotion=b.in_review(state=State.HELD, merge_commit=MERGE),
+                preview=waiting_preview(),
+                gates=(Gate("wait", False, "http"), CLOSED),
+            ),
+            Wait,
+            id="held by that and by something else",
+        ),
+        pytest.param(
             b.reviewed(promotion=b.in_review(state=State.HELD, merge_commit=MERGE), lost="values.yaml"),
             End,
             id="held, and the merge was reverted",

@@ -171,6 +171,22 @@ async def test_a_wait_holds_the_merge_and_is_named(start_road: StartRoad, servic
     assert "tag: 1.0.0" in await road.read(VALUES)
 
 
+async def test_a_merge_past_a_wait_goes_on_by_itself_once_it_holds(
+    start_road: StartRoad, service: Service
+) -> None:
+    road = await start_road(Seed(steps=(C, get(service, until="two"), Y, M, P, post(service))))
+    pull = await road.wait_for_pull()
+    await road.approve(pull.number)
+    await road.wait_until_quiet()
+    await road.merge(pull.number, "dana", bypass=True)
+    await road.wait_for_event("held", "/state does not answer as wanted yet")
+    await road.wait_until_quiet()
+    assert service.posts == []
+    service.answer = "two"
+    await road.wait_for_success()
+    assert len(service.posts) == 1
+
+
 async def test_a_second_release_of_the_same_task_waits_for_what_stands_between(
     start_road: StartRoad, service: Service
 ) -> None:
