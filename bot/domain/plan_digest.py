@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from bot.domain.plan_data import canonical, dict_of, list_of, text_of
 from bot.domain.terraform import Action, AttributeChange, Plan, ResourceChange
-from bot.domain.values import Json, Sensitive, Text, Unknown, Value, find_sensitive
+from bot.domain.values import Json, Sensitive, Text, Unknown, Value, as_value, find_sensitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def plan_parts(plan: Plan, document: Json, facts: PlanFacts, keyed: Callable[[by
     for change in plan.resources:
         if change.action in (Action.NO_OP, Action.READ) and not (change.importing or change.moved_from):
             continue
-        parts[change.address] = [change.action.value, _plain(ids.get(change.address)), change.moved_from]
+        parts[change.address] = [change.action.value, as_value(ids.get(change.address)), change.moved_from]
         for attribute in change.attributes:
             parts[f"{change.address}: {attribute.path}"] = [attribute.before, attribute.after]
     for output in plan.outputs:
@@ -54,8 +54,8 @@ def plan_parts(plan: Plan, document: Json, facts: PlanFacts, keyed: Callable[[by
     variables = dict_of(root.get("variables"))
     for name in sorted(set(variables) - facts.ephemeral):
         parts[f"variable {name}"] = Sensitive(name, dict_of(variables[name]).get("value"))
-    parts["configuration"] = _plain(_configuration(dict_of(root.get("configuration"))))
-    parts["invocations"] = _plain(root.get("action_invocations"))
+    parts["configuration"] = as_value(_configuration(dict_of(root.get("configuration"))))
+    parts["invocations"] = as_value(root.get("action_invocations"))
     parts["backend"] = Sensitive("backend", facts.backend)
     parts["workspace"] = facts.workspace
     parts["lock file"] = facts.lock_file
@@ -181,13 +181,3 @@ def _configuration(configuration: Mapping[str, Json]) -> Json:
         "provisioners": provisioners,
         "modules": modules,
     }
-
-
-def _plain(value: Json) -> Value:
-    match value:
-        case list():
-            return [_plain(item) for item in value]
-        case dict():
-            return {key: _plain(item) for key, item in value.items()}
-        case _:
-            return value

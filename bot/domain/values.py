@@ -151,6 +151,17 @@ def show(value: Value) -> Json:
             return value
 
 
+def as_value(plain: Json) -> Value:
+    """The same JSON value, where a value with marks may stand too."""
+    match plain:
+        case list():
+            return [as_value(item) for item in plain]
+        case dict():
+            return {key: as_value(item) for key, item in plain.items()}
+        case _:
+            return plain
+
+
 def json_texts(value: Json) -> Iterator[str]:
     """Every text in a plain value, keys of objects apart."""
     match value:

@@ -24,7 +24,7 @@ from bot.domain.questions import (
 )
 from bot.domain.review import GateRecord
 from bot.domain.step_kinds import StepClass, StepKind, short_alias
-from bot.domain.values import Json, Unknown, Value, is_tainted, show
+from bot.domain.values import Unknown, Value, as_value, is_tainted, show
 from bot.ports import TerminalError
 from bot.ports.answers import AnswerStore
 from bot.steps.anticipation import is_behind_cut
@@ -135,20 +135,9 @@ def _ask(wanted: Config, alias: str) -> str:
 
 
 def _output(answer: GivenAnswer) -> dict[str, Value]:
-    values: dict[str, Value] = {name: _as_value(value) for name, value in answer.values.items()}
+    values: dict[str, Value] = {name: as_value(value) for name, value in answer.values.items()}
     return {
         "values": values,
         "respondedBy": answer.by,
         "respondedAt": answer.at.isoformat(timespec="seconds"),
     }
-
-
-def _as_value(value: Json) -> Value:
-    """The same, as a value that could hold marks."""
-    match value:
-        case list():
-            return [_as_value(item) for item in value]
-        case dict():
-            return {key: _as_value(item) for key, item in value.items()}
-        case _:
-            return value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bot.domain.terraform import Action, Output, Plan
-from bot.domain.values import Json, Sensitive, Text, Unknown, Value, find_sensitive
+from bot.domain.values import Sensitive, Text, Unknown, Value, as_value, find_sensitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,6 @@ def from_state(outputs: Mapping[str, Output]) -> dict[str, Shown]:
         )
         for name, output in outputs.items()
     }
-
-
-def as_value(plain: Json) -> Value:
-    """The same JSON value, where a value with marks may stand too."""
-    match plain:
-        case list():
-            return [as_value(item) for item in plain]
-        case dict():
-            return {key: as_value(item) for key, item in plain.items()}
-        case _:
-            return plain
 
 
 def from_plan(plan: Plan) -> dict[str, Shown]:
