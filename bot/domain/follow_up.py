@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bot.domain.files import Change, Entry
 from bot.domain.promotion import Promotion, PromotionId
+from bot.domain.values import Value
 
 FOLDER = "_release"
 """No Stage is named like this, since names in Kubernetes have no underscore: no other branch is in the way."""
@@ -31,6 +32,12 @@ def promotion_of_branch(branch: str) -> PromotionId | None:
     """The Promotion whose follow-up a head branch is for by its name, None if it is for none."""
     found = _BRANCH.fullmatch(branch)
     return PromotionId(found["promotion"]) if found is not None else None
+
+
+def follow_up_of(detail: Mapping[str, Value]) -> int:
+    """The number of the follow-up pull request that a step's journal names, 0 if it has none."""
+    number = detail.get("follow_up")
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
 
 @dataclass(frozen=True, slots=True)

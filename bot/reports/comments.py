@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from bot.domain.follow_up import follow_up_of
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
 from bot.domain.review import Presence, Preview, Problem, StepReport
 from bot.domain.step_kinds import StepClass
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of, tail_of
-from bot.reports.follow_up import follow_up_of
 from bot.reports.gates import all_missing
 from bot.reports.markdown import bullets, caution, clean, code, details, fence, html_code, plain, table
 from bot.reports.plans import apply_sections, apply_title, counts_line

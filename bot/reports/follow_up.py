@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.domain.app_manifest import CHECK
 from bot.domain.compare import Filled
 from bot.domain.files import Change, CommitId
 from bot.domain.github import CheckRun, Conclusion
 from bot.domain.promotion import Promotion
-from bot.domain.values import Value
 from bot.reports.fitting import COMMENT_LIMIT, Section, fit, head_of
 from bot.reports.markdown import bullets, clean, code, fence, plain, table, title
 from bot.reports.patches import counted, patch_text
 from bot.reports.wording import plural
 
-CHECK = "lockstep"
 _TITLE = 120
 _MOST_ROWS = 100
 
@@ -99,9 +98,3 @@ def render_follow_up_check(promotion: Promotion, head: CommitId, problem: str) -
         conclusion=Conclusion.FAILURE if problem else Conclusion.SUCCESS,
         external_id=f"{promotion.id}/follow-up",
     )
-
-
-def follow_up_of(detail: Mapping[str, Value]) -> int:
-    """The number of the follow-up pull request that a step's journal names, 0 if it has none."""
-    number = detail.get("follow_up")
-    return number if isinstance(number, int) and not isinstance(number, bool) else 0

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
+from bot.domain.app_manifest import CHECK
 from bot.domain.compare import compare_patch, find_filled
 from bot.domain.digest import DIGEST_LENGTH
 from bot.domain.files import Change, CommitId
@@ -25,6 +26,7 @@ from bot.domain.follow_up import (
     TurnGreen,
     TurnRed,
     follow_up_branch,
+    follow_up_of,
     plan_follow_up,
 )
 from bot.domain.github import Conclusion, PullNumber, PullRequest, Repository
@@ -43,9 +45,7 @@ from bot.ports import (
     TransientError,
 )
 from bot.reports.follow_up import (
-    CHECK,
     FollowUpView,
-    follow_up_of,
     render_follow_up_body,
     render_follow_up_check,
     render_follow_up_title,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from bot.domain.files import CommitId
+from bot.domain.follow_up import follow_up_of
 from bot.domain.review import PublishRecord
 from bot.domain.step_kinds import StepClass, StepKind
 from bot.domain.urls import normalize_git_url
 from bot.domain.values import Unknown, Value
 from bot.ports import Git, Moved, Pushed, PushOutcome, Refused
-from bot.reports.follow_up import follow_up_of
 from bot.steps.checkout import Checkout
 from bot.steps.contract import Config as Given
 from bot.steps.contract import Onto, StepContext, StepResult, failed

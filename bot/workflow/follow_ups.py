@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from bot.domain.app_manifest import CHECK
 from bot.domain.files import CommitId
 from bot.domain.follow_up import follow_up_branch, promotion_of_branch
 from bot.domain.github import CheckRun, Conclusion, PullRequest
@@ -14,7 +15,7 @@ from bot.domain.promotion import Promotion, PromotionId, State, StepStatus
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
 from bot.ports import BranchRules, Clock, Conflicted, Git, GitHub, Look, Store, TransientError
-from bot.reports.follow_up import CHECK, render_follow_up_check
+from bot.reports.follow_up import render_follow_up_check
 from bot.steps.posts import check_post
 
 _PUSHES = ("git-push", "github-push")
