@@ -44,7 +44,7 @@ class Look:
     """A wish to look at something: `key` names which thing of the kind.
 
     Kinds: `stage`, `verification` (of one), `warehouse`, `config`, `command`, `pull`, `head`, `group`, `branch`,
-    `follow-ups`.
+    `follow-ups` and `drift` (of a Stage).
     """
 
     kind: str

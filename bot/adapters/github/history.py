@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from bot.adapters.github.comments import Comments
 from bot.adapters.github.connection import Connection, join_path
@@ -54,10 +53,11 @@ class _After:
     """Holds for every entry of a list behind the first so many."""
 
     def __init__(self, limit: int) -> None:
-        self._left = iter(islice(iter(int, 1), limit))
+        self._left = limit
 
     def __call__(self, _entry: Node) -> bool:
-        return next(self._left, None) is None
+        self._left -= 1
+        return self._left < 0
 
 
 def _read_deployment(node: Node) -> ShownDeployment:

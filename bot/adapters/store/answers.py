@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, and_, select, update
 
-from bot.adapters.store.database import Database, insert_unless
+from bot.adapters.store.database import Database, document, insert_unless
 from bot.adapters.store.tables import answers
-from bot.domain.codec import decode, encode
+from bot.domain.codec import decode
 from bot.domain.promotion import PromotionId
 from bot.domain.questions import GivenAnswer
 from bot.ports import Vault
@@ -26,7 +26,7 @@ class Answers:
         self, promotion: PromotionId, answer: GivenAnswer, *, replacing: GivenAnswer | None = None
     ) -> bool:
         key = {"promotion": promotion, "alias": answer.alias, "person": answer.person}
-        sealed = self._sealing.seal(json.dumps(encode(answer)).encode(), _purpose(promotion))
+        sealed = self._sealing.seal(document(answer).encode(), _purpose(promotion))
         where = and_(*(answers.c[name] == value for name, value in key.items()))
 
         def work(connection: Connection) -> bool:

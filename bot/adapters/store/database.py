@@ -263,6 +263,13 @@ async def run_again(database: Database, work: Callable[[Connection], T]) -> T:
     return await database.run(work)
 
 
+async def save_row(
+    database: Database, table: Table, key: Mapping[str, object], values: Mapping[str, object]
+) -> None:
+    """Insert a row, or replace the one that has its key, in a transaction of its own."""
+    await run_again(database, lambda c: put_row(c, table, key, values))
+
+
 def document(value: object) -> str:
     """A domain value as the text of its row; equal values give equal texts."""
     return json.dumps(encode(value), sort_keys=True, separators=(",", ":"))

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, and_, select, update
 
-from bot.adapters.store.database import Database, insert_unless, to_number
+from bot.adapters.store.database import Database, document, insert_unless, to_number
 from bot.adapters.store.tables import drifts
-from bot.domain.codec import decode, encode
+from bot.domain.codec import decode
 from bot.domain.drift import DriftRecord
 from bot.ports import Vault
 
@@ -53,12 +53,12 @@ class Drifts:
         return await self._database.run(work)
 
     def _row(self, record: DriftRecord) -> dict[str, object]:
-        text, last = json.dumps(encode(record)), record.last
+        last = record.last
         return {
             "looked_at": to_number(last.at) if last is not None else None,
             "finding": last.finding.value if last is not None else "",
             "resources": last.count if last is not None else 0,
-            "sealed": self._keys.seal(text.encode(), _purpose(record.project, record.stage)),
+            "sealed": self._keys.seal(document(record).encode(), _purpose(record.project, record.stage)),
         }
 
     def _open(self, sealed: bytes, project: str, stage: str) -> DriftRecord:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Table, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from bot.adapters.store.audit import append_audit
-from bot.adapters.store.database import Database, document, put_row, run_again, to_number, to_time
+from bot.adapters.store.database import Database, document, put_row, run_again, save_row, to_number, to_time
 from bot.adapters.store.tables import applied, bundles, discoveries, pipelines
 from bot.domain.audit import AuditEntry
 from bot.domain.codec import decode
@@ -29,7 +29,7 @@ class Plans:
     # -- plans -----------------------------------------------------------------------------------------------------
 
     async def keep_bundle(self, promotion: PromotionId, name: str, sealed: bytes) -> None:
-        await self._put(bundles, {"promotion": promotion, "name": name}, {"sealed": sealed})
+        await save_row(self._database, bundles, {"promotion": promotion, "name": name}, {"sealed": sealed})
 
     async def get_bundle(self, promotion: PromotionId, name: str) -> bytes | None:
         query = select(bundles.c.sealed).where(bundles.c.promotion == promotion, bundles.c.name == name)
@@ -86,7 +86,7 @@ class Plans:
 
     async def add_discovery(self, project: str, warehouse: str, found: Json, at: datetime) -> None:
         values = {"found": json.dumps(found), "at": to_number(at)}
-        await self._put(discoveries, {"project": project, "warehouse": warehouse}, values)
+        await save_row(self._database, discoveries, {"project": project, "warehouse": warehouse}, values)
 
     async def get_discovery(self, project: str, warehouse: str) -> tuple[Json, datetime] | None:
         query = select(discoveries).where(
@@ -99,9 +99,6 @@ class Plans:
         query = select(discoveries).where(discoveries.c.project == project)
         rows = await self._database.run(lambda c: c.execute(query).all())
         return {row.warehouse: (json.loads(row.found), to_time(row.at)) for row in rows}
-
-    async def _put(self, table: Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
-        await run_again(self._database, lambda c: put_row(c, table, key, values))
 
 
 def _told_apply(record: AppliedState) -> AuditEntry:

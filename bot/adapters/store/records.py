@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy import Connection, Table, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bot.adapters.store.database import (
     Database,
     document,
-    put_row,
     replace_document,
     run_again,
+    save_row,
     take_turns,
     to_number,
 )
@@ -40,8 +40,6 @@ from bot.ports import Event, Look, PromotionLine, StageRecord, Vault
 T = TypeVar("T")
 
 _SHORTEST_PREFIX = 7
-
-_TRIES = 5
 
 # Made once, since every look asks them and making a statement takes longer than running it.
 _STAGE = select(stages.c.document).where(
@@ -148,7 +146,7 @@ class Records:
 
     async def save_stage(self, record: StageRecord) -> None:
         key = {"project": record.project, "stage": record.stage}
-        await self._put(stages, key, {"document": document(record)})
+        await save_row(self._database, stages, key, {"document": document(record)})
 
     async def change_stage(
         self, project: str, stage: str, change: Callable[[StageRecord], StageRecord]
@@ -229,7 +227,7 @@ class Records:
         return await self._database.run(lambda c: c.scalar(query))
 
     async def note_own_pull(self, url: str, pull: int, merge: str) -> None:
-        await self._put(merges, {"url": _plain(url), "pull": pull}, {"commit": merge})
+        await save_row(self._database, merges, {"url": _plain(url), "pull": pull}, {"commit": merge})
 
     async def find_promotion_by_pull(self, url: str, pull: int) -> Promotion | None:
         query = (
@@ -267,7 +265,9 @@ class Records:
 
     async def save_preview(self, promotion: PromotionId, number: int, preview: Preview) -> None:
         sealed = self._vault.seal(document(preview).encode(), f"preview/{promotion}/{number}")
-        await self._put(previews, {"promotion": promotion, "number": number}, {"sealed": sealed})
+        await save_row(
+            self._database, previews, {"promotion": promotion, "number": number}, {"sealed": sealed}
+        )
 
     async def get_preview(self, promotion: PromotionId, number: int) -> Preview | None:
         query = select(previews.c.sealed).where(
@@ -293,12 +293,7 @@ class Records:
 
     async def _save_step(self, promotion: PromotionId, run: StepRun) -> None:
         key = {"promotion": promotion, "alias": run.alias, "attempt": run.attempt}
-        await self._put(steps, key, {"document": document(run)})
-
-    async def _put(self, table: Table, key: Mapping[str, object], values: Mapping[str, object]) -> None:
-        """Insert a row, or replace the one that has its key."""
-
-        await run_again(self._database, lambda c: put_row(c, table, key, values))
+        await save_row(self._database, steps, key, {"document": document(run)})
 
 
 def promotion_row(promotion: Promotion) -> dict[str, object]:

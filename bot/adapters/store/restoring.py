@@ -27,7 +27,6 @@ class Restoring:
 
     async def is_fresh(self) -> bool:
         """Whether it knows of no Freight, no Promotion and no Stage."""
-
         return await self._database.run(_is_fresh)
 
     async def restore(self, rebuilt: Rebuilt, entry: AuditEntry) -> Rebuilt:
