@@ -42,11 +42,15 @@ def resolve_links(
 def check_link(link: DeepLink) -> Iterator[tuple[str, str]]:
     """What can be known to be wrong with a link before there is anything to work it out for: its key, and why."""
     try:
-        compile_expression(_bare(link.condition)) if link.condition.strip() else None
+        if link.condition.strip():
+            compile_expression(_bare(link.condition))
     except ExpressionError as error:
         yield "if", f"the expression cannot be read, so the link is never shown: {error}"
     try:
-        parse_template(link.url) if has_expression(link.url) else check_go_template(link.url)
+        if has_expression(link.url):
+            parse_template(link.url)
+        else:
+            check_go_template(link.url)
     except ExpressionError as error:
         yield "url", f"the address cannot be worked out, so the link is never shown: {error}"
     if re.match(r"\s*(?!https://)[A-Za-z][A-Za-z0-9+.-]*:", link.url):
@@ -56,8 +60,11 @@ def check_link(link: DeepLink) -> Iterator[tuple[str, str]]:
 def _holds(link: DeepLink, names: Mapping[str, Json]) -> bool:
     if not link.condition.strip():
         return True
-    scope = Scope(dict(names), {**TEMPLATE_FUNCTIONS, **UTILITY_FUNCTIONS})
-    return evaluate_criteria(_bare(link.condition), scope) is True
+    return evaluate_criteria(_bare(link.condition), _scope(names)) is True
+
+
+def _scope(names: Mapping[str, Json]) -> Scope:
+    return Scope(dict(names), {**TEMPLATE_FUNCTIONS, **UTILITY_FUNCTIONS})
 
 
 def _bare(condition: str) -> str:
@@ -68,8 +75,7 @@ def _bare(condition: str) -> str:
 
 def _address(link: DeepLink, names: Mapping[str, Json]) -> str:
     if has_expression(link.url):
-        scope = Scope(dict(names), {**TEMPLATE_FUNCTIONS, **UTILITY_FUNCTIONS})
-        rendered = render_text(link.url, scope)
+        rendered = render_text(link.url, _scope(names))
         if not isinstance(rendered, str):
             raise ExpressionError("its address is not known")
     else:

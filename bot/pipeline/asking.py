@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bot.domain.model import Step
 from bot.domain.questions import QuestionError, parse_question
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.step_kinds import ASKS_PEOPLE
 from bot.domain.values import Json, json_texts
-from bot.pipeline.schema import DELIMITERS
+from bot.expressions.templates import has_expression
 
 
 def find_asking_problem(steps: Sequence[Step], policy: ReviewPolicy) -> str:
@@ -32,5 +32,4 @@ def find_asking_problem(steps: Sequence[Step], policy: ReviewPolicy) -> str:
 
 
 def _has_expression(schema: dict[str, Json]) -> bool:
-    texts: Iterable[str] = json_texts(schema)
-    return any(mark in text for text in texts for mark in DELIMITERS)
+    return any(map(has_expression, json_texts(schema)))

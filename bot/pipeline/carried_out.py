@@ -58,16 +58,16 @@ def find_not_carried_out(
 
 def _of_stage(stage: Stage, pipeline: Pipeline) -> Iterator[_Finding]:
     yield from _of_warehouses(stage, pipeline.warehouses)
-    policy = _policy_of(stage, pipeline)
+    steps, policy = [*_steps_of(stage, pipeline)], _policy_of(stage, pipeline)
     acts = {name for name, step in pipeline.custom_steps.items() if step.step_class is StepClass.ACT}
-    unguarded = _why_unguarded([*_steps_of(stage, pipeline)], policy or ReviewPolicy(), _EFFECTS | acts)
+    unguarded = _why_unguarded(steps, policy or ReviewPolicy(), _EFFECTS | acts)
     if unguarded:
         yield _Finding("spec.promotionTemplate", unguarded)
-    asking = find_asking_problem([*_steps_of(stage, pipeline)], policy or ReviewPolicy())
+    asking = find_asking_problem(steps, policy or ReviewPolicy())
     if asking:
         yield _Finding("spec.promotionTemplate.spec.steps", asking)
     if policy is not None:
-        unapplied = _why_not_before_merge([*_steps_of(stage, pipeline)], policy)
+        unapplied = _why_not_before_merge(steps, policy)
         if unapplied:
             yield _Finding("spec.promotionTemplate", unapplied)
         if policy.apply == "BeforeMerge" and policy.state_in_git:

@@ -326,11 +326,12 @@ def _text(text: str) -> str:
 
 
 def _other_patches(preview: Preview | None, *, show_others: bool) -> tuple[tuple[str, str], ...]:
-    patches = preview.split.others if preview is not None else ()
+    if preview is None:
+        return ()
     return tuple(
         (f"{patch.target.url} {patch.target.branch}", _text(patch_text(patch.changes, preview.origins)))
-        for patch in patches
-        if preview is not None and patch.changes and is_shown(patch, preview, others=show_others)
+        for patch in preview.split.others
+        if patch.changes and is_shown(patch, preview, others=show_others)
     )
 
 

@@ -81,13 +81,14 @@ class Reading:
         for line in await self.store.list_newest_promotions(name, _PROMOTIONS):
             promotions[line.stage] += (line,)
         records = await self.store.list_stages(name)
+        freight_links, stage_links = self.configuration.links(name)
         return ProjectFacts(
             name=name,
             now=now,
             stages=self.configuration.stages_in_order(name),
             config=self.configuration.project_config(name),
-            freight_links=self.configuration.links(name)[0],
-            stage_links=self.configuration.links(name)[1],
+            freight_links=freight_links,
+            stage_links=stage_links,
             freight=freight,
             index=index_freight(freight),
             records={record.stage: record for record in records},
