@@ -64,8 +64,12 @@ def _bodies(text: str) -> list[str | tuple[_Token, ...]]:
         raise ExpressionError(f"it is longer than {_LONGEST} characters")
     found: list[str | tuple[_Token, ...]] = []
     place, trim = 0, False
-    for action in _ACTION.finditer(text):
-        before = text[place : action.start()]
+    while (begin := text.find("{{", place)) >= 0:
+        action = _ACTION.match(text, begin)
+        if action is None:
+            # Looking for the next one would try each of many in vain, and what Go refuses would be taken as text.
+            raise ExpressionError("an action that begins with {{ is not closed")
+        before = text[place:begin]
         before = before.lstrip() if trim else before
         found.append(before.rstrip() if action["left"] else before)
         body = action["body"].strip()
@@ -73,8 +77,6 @@ def _bodies(text: str) -> list[str | tuple[_Token, ...]]:
             found.append(_tokens(body))
         place, trim = action.end(), bool(action["right"])
     rest = text[place:]
-    if "{{" in rest:
-        raise ExpressionError("an action that begins with {{ is not closed")
     return [*found, rest.lstrip() if trim else rest]
 
 

@@ -71,7 +71,7 @@ def _difference(view: PromotionView) -> list[str]:
 def _preview(view: PromotionView) -> list[str]:
     preview = view.preview
     if preview is None:
-        return ["- ⏳ **Preview**: being made"]
+        return [] if view.promotion.state.ended else ["- ⏳ **Preview**: being made"]
     made = f"made {moment(preview.made_at)}, digest {code(preview.digest)}"
     if preview.is_red:
         why = preview.held or f"{plural(len(preview.problems), 'problem')}, see below"

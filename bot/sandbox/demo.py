@@ -95,13 +95,11 @@ async def _run(directory: Path, *, auto: bool, say: Say) -> int:
     started = time.monotonic()
     async with open_demo(directory) as craft:
         _introduce(craft, say)
+        ending = asyncio.create_task(_end(craft, stopped, say))
         if not auto:
-            await stopped.wait()
-            say("stopping")
-            return 0
+            return await ending
         player = Player(craft, say, started)
         playing = asyncio.create_task(player.play())
-        ending = asyncio.create_task(stopped.wait())
         await asyncio.wait({playing, ending}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
         if not playing.done():
@@ -109,6 +107,23 @@ async def _run(directory: Path, *, auto: bool, say: Say) -> int:
             say(f"prod does not run the release; the bot's log ends:\n{craft.bot.tail()}")
             return 1
         return playing.result()
+
+
+async def _end(craft: Stagecraft, stopped: asyncio.Event, say: Say) -> int:
+    """Wait for Ctrl-C, or for the bot to end by itself, which nobody would see otherwise; the exit status."""
+    assert craft.bot.process is not None
+    dead, asked = asyncio.create_task(craft.bot.process.wait()), asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait({dead, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if asked.done():
+            say("stopping")
+            return 0
+        say(f"the bot ended with status {dead.result()}; its log ends:\n{craft.bot.tail()}")
+        say("stopping; start the demo again, with --keep DIR it goes on from where it was")
+        return 1
+    finally:
+        dead.cancel()
+        asked.cancel()
 
 
 def _introduce(craft: Stagecraft, say: Say) -> None:

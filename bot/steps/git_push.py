@@ -231,7 +231,7 @@ class GitPush:
                     found.checkout.head = commit
                     return _done(found, commit, f"pushed to {found.branch}")
                 case Refused(message=message):
-                    if self.follow_ups is not None and tip is not None and _is_for_target(found, context):
+                    if tip is not None and self._may_follow_up(found, context):
                         return await self._follow_up(found, head, context)
                     return failed(context.alias, _refused(found, message))
                 case Moved(tip=moved):
@@ -258,11 +258,13 @@ class GitPush:
 
     def _goes_by_pull(self, found: Destination, context: StepContext) -> bool:
         """Whether the policy asks for a follow-up pull request, or one was begun that a push must not overtake."""
-        is_possible = found.has_commits and found.checkout.pin.commit is not None
-        if self.follow_ups is None or not is_possible or not _is_for_target(found, context):
-            return False
         begun = context.run is not None and bool(follow_up_of(context.run.detail))
-        return begun or context.policy.write_back == "PullRequest"
+        return self._may_follow_up(found, context) and (begun or context.policy.write_back == "PullRequest")
+
+    def _may_follow_up(self, found: Destination, context: StepContext) -> bool:
+        """Whether a follow-up pull request could bring what is pushed: commits of the task, to the target."""
+        is_possible = found.has_commits and found.checkout.pin.commit is not None
+        return self.follow_ups is not None and is_possible and _is_for_target(found, context)
 
     async def _follow_up(self, found: Destination, head: CommitId, context: StepContext) -> StepResult:
         if self.follow_ups is None:

@@ -70,6 +70,19 @@ async def test_ctrl_c_stops_everything_and_leaves_nothing_behind(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_a_bot_that_dies_is_told_and_ends_the_demo(tmp_path: Path) -> None:
+    async with demo(tmp_path) as process:
+        await introduction(process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        bots = [n for n in children if b"serve" in Path(f"/proc/{n}/cmdline").read_bytes()]
+        os.kill(int(bots[0]), signal.SIGKILL)
+        output, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1
+    assert "the bot ended with status -9" in output.decode()
+    assert "Traceback" not in output.decode()
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_what_is_kept_goes_on_at_the_same_addresses(tmp_path: Path) -> None:
     kept, temporary = tmp_path / "kept", tmp_path / "temporary"
     temporary.mkdir()

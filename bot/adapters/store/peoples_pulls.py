@@ -64,14 +64,15 @@ class PeoplesPulls:
         return await self._database.run(lambda c: replace_document(c, peoples_pulls, where, before, row))
 
     async def forget_peoples_pull(self, url: str, pull: int) -> None:
-        found = await self.get_peoples_pull(url, pull)
-        if found is None:
-            return
-        gone = delete(peoples_pulls).where(peoples_pulls.c.url == url, peoples_pulls.c.pull == pull)
+        where = and_(peoples_pulls.c.url == url, peoples_pulls.c.pull == pull)
+        known = select(peoples_pulls.c.document).where(where).with_for_update()
 
         def work(connection: Connection) -> None:
-            connection.execute(gone)
-            for plan in found.plans:
+            text = connection.scalar(known)
+            if text is None:
+                return
+            connection.execute(delete(peoples_pulls).where(where))
+            for plan in decode(PeoplesPull, json.loads(text)).plans:
                 _drop(connection, plan.promotion.id)
 
         await self._database.run(work)

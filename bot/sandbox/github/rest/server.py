@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from bot.sandbox.github.auth import ANONYMOUS, Actor, authenticate, require_permission
@@ -75,12 +75,17 @@ class RestServer:
 
     async def handle(self, request: Request) -> Response:
         """The Starlette endpoint for everything below the API's root."""
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            # Whoever asked has died in the middle of it, and nobody reads the answer.
+            return Response(status_code=400)
         received = Received(
             request.method,
             "/" + request.path_params["path"],
             dict(request.query_params),
             request.headers,
-            await request.body(),
+            body,
         )
         slow = self._faults.for_request(received.method, received.path, ("slow",))
         if slow:
