@@ -168,7 +168,7 @@ class Wait:
     until: datetime | None = None
 
 
-Action = (
+Act = (
     StartPromotion
     | StartRollback
     | MakePreview
@@ -180,5 +180,8 @@ Action = (
     | Hold
     | Halt
     | End
-    | Wait
 )
+"""What is to be carried out."""
+
+Action = Act | Wait
+"""What planning answers."""

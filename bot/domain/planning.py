@@ -12,7 +12,6 @@ from bot.domain.actions import (
     End,
     EnsureSegment,
     Gate,
-    Halt,
     Hold,
     MakePreview,
     Merge,
@@ -28,28 +27,6 @@ from bot.domain.planning_early import plan_ahead, plan_apply
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Lane, Preview
 from bot.domain.review_policy import ReviewPolicy
-
-__all__ = [
-    "Action",
-    "BeginApply",
-    "BeginFulfil",
-    "ContinueFulfil",
-    "End",
-    "EnsureSegment",
-    "Gate",
-    "Halt",
-    "Hold",
-    "MakePreview",
-    "Merge",
-    "Snapshot",
-    "StartPromotion",
-    "StartRollback",
-    "Wait",
-    "describe_revert",
-    "is_no_op",
-    "merge_method",
-    "plan",
-]
 
 
 def plan(seen: Snapshot) -> Action:

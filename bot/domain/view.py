@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally
 from bot.domain.freight import Freight
-from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, StepRun
 from bot.domain.review import Preview
 from bot.domain.review_policy import Approvals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.domain.planning import Gate
+from bot.domain.actions import Gate
 from bot.domain.promotion import State
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem, status_line

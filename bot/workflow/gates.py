@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally, needs_for_destroy
 from bot.domain.before_merge import APPLY_GATE, applies_before, describe_apply_gate, is_binding
 from bot.domain.github import PullRequest
-from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion
 from bot.domain.review import Preview
 from bot.domain.review_policy import Approvals, ReviewPolicy

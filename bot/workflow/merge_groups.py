@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bot.domain.actions import Snapshot
 from bot.domain.files import CommitId
 from bot.domain.github import CheckRun, Conclusion
-from bot.domain.planning import Snapshot
 from bot.domain.review import Preview
 from bot.ports import Git, TransientError
 

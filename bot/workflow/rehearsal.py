@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
+from bot.domain.actions import Snapshot
 from bot.domain.availability import KnownFreight, available_freight, index_freight
 from bot.domain.freight import Freight
 from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage
-from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, PromotionId
 from bot.domain.tasks import TaskError
 from bot.ports import TerminalError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from bot.domain.actions import Snapshot
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.before_merge import applies_before
 from bot.domain.drift import describe as describe_drift
@@ -14,7 +15,7 @@ from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
 from bot.domain.model import Stage
-from bot.domain.planning import Snapshot, merge_method
+from bot.domain.planning import merge_method
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from bot.domain.actions import Gate, Snapshot
 from bot.domain.analysis import AnalysisRun
 from bot.domain.approvals import Standing, Tally, count_approvals
 from bot.domain.auto_promotion import is_auto_promotion_enabled
@@ -16,7 +17,7 @@ from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import PullRequest, Repository, User
 from bot.domain.model import Stage, Step
 from bot.domain.peoples_pulls import early_reviewers
-from bot.domain.planning import Gate, Snapshot, merge_method
+from bot.domain.planning import merge_method
 from bot.domain.promotion import Promotion, State, StepStatus
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy

@@ -9,13 +9,8 @@ from datetime import timedelta
 from functools import partial
 from typing import assert_never
 
-from bot.domain.auto_promotion import Hold as OriginHold
-from bot.domain.auto_promotion import holds_after_promotion
-from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
-from bot.domain.freight import Freight, FreightOrigin
-from bot.domain.identity import promotion_name, ulid
-from bot.domain.model import Stage
-from bot.domain.planning import (
+from bot.domain.actions import (
+    Act,
     BeginApply,
     BeginFulfil,
     ContinueFulfil,
@@ -29,8 +24,14 @@ from bot.domain.planning import (
     StartPromotion,
     StartRollback,
     Wait,
-    plan,
 )
+from bot.domain.auto_promotion import Hold as OriginHold
+from bot.domain.auto_promotion import holds_after_promotion
+from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
+from bot.domain.freight import Freight, FreightOrigin
+from bot.domain.identity import promotion_name, ulid
+from bot.domain.model import Stage
+from bot.domain.planning import plan
 from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.tasks import TaskError
 from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
@@ -182,21 +183,7 @@ class StageLooker:
 
     # -- actions -------------------------------------------------------------------------------------------------
 
-    async def _act(
-        self,
-        seen: Snapshot,
-        action: StartPromotion
-        | StartRollback
-        | MakePreview
-        | Merge
-        | BeginFulfil
-        | BeginApply
-        | ContinueFulfil
-        | EnsureSegment
-        | Hold
-        | Halt
-        | End,
-    ) -> None:
+    async def _act(self, seen: Snapshot, action: Act) -> None:
         promotion = seen.promotion
         match action:
             case StartPromotion(freight=freight):
