@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from bot.domain.approvals import Tally
@@ -64,7 +64,6 @@ class Snapshot:
     back: Freight | None = None
     back_reason: str = ""
     retry_preview_at: datetime | None = None
-    requests: tuple[str, ...] = field(default=())
 
 
 # -- actions ---------------------------------------------------------------------------------------------------

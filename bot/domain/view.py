@@ -37,11 +37,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How far the walk after the merge is: the journal by alias, the closing words and links."""
+    """How far the walk after the merge is: the journal by alias, and the closing words."""
 
     runs: Mapping[str, StepRun] = field(default_factory=dict)
     log: str = ""
-    release_commit_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
