@@ -30,6 +30,7 @@ from bot.ports import (
 )
 from bot.steps.contract import Onto
 from bot.workflow.crossing import Ahead
+from bot.workflow.merges import find_changed
 from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
 
 # -- what the row becomes ----------------------------------------------------------------------------------------
@@ -251,9 +252,7 @@ class EarlyApplier:
         """Whether what would be applied on is not what was previewed, on any path that the preview touched."""
         if commit is None:
             return ""
-        url = preview.target.url
-        found, wanted = await self.git.list_files(url, commit), await self.git.list_files(url, preview.tree)
-        changed = sorted(path for path in preview.touched if found.get(path) != wanted.get(path))
+        changed = await find_changed(self.git, preview, commit, preview.tree)
         return f"{preview.target.branch} changed {', '.join(changed[:3])}" if changed else ""
 
     async def _merge_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -29,10 +28,9 @@ from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import holds_after_promotion
 from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
 from bot.domain.freight import Freight, FreightOrigin
-from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage
 from bot.domain.planning import plan
-from bot.domain.promotion import Promotion, PromotionId, State
+from bot.domain.promotion import Promotion, State
 from bot.domain.tasks import TaskError
 from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
 from bot.workflow import early, engine
@@ -108,28 +106,21 @@ class StageLooker:
         """Create a Promotion of any kind, as `start` does."""
         project, name = stage.metadata.namespace, stage.metadata.name
         try:
-            steps = self.gatherer.steps_of(stage)
+            draft = self.gatherer.draft(stage, freight)
         except TaskError as error:
             return str(error)
-        now = self.gatherer.clock.now()
+        now = draft.created_at
         record = await self.store.get_stage(project, name)
-        promotion = Promotion(
-            id=PromotionId(promotion_name(name, ulid(now, secrets.token_bytes(10)), freight.name)),
-            project=project,
-            stage=name,
-            freight=freight,
+        promotion = replace(
+            draft,
             collection=await self._collection(
                 project, freight, record.history[0].items if record.history else {}
             ),
-            steps=steps,
-            variables=(*stage.variables, *(stage.template.variables if stage.template is not None else ())),
             actor=asking.actor,
             actor_id=asking.actor_id,
-            created_at=now,
             rollback=asking.rollback,
             corrects=asking.corrects,
             why=asking.why,
-            policy_revision=self.gatherer.configuration.pipeline.revision,
         )
         if not await self.store.create_promotion(promotion):
             return f"{name} has an unfinished promotion"
