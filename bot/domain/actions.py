@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,6 +24,11 @@ class Gate:
     open: bool
     reason: str
     opens_at: datetime | None = None
+
+
+def first_opening(gates: Iterable[Gate]) -> datetime | None:
+    """When time opens the first of some closed gates, None if it opens none."""
+    return min((gate.opens_at for gate in gates if gate.opens_at is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,11 @@ class Promotion:
         return begun and self.merge_commit is None
 
     @property
+    def has_begun_ahead(self) -> bool:
+        """Whether something may have been applied before its pull request is merged."""
+        return self.is_ahead and self.effects_begun
+
+    @property
     def generated_branch(self) -> str:
         """Kargo's name of the branch that `generateTargetBranch` of `git-push` asks for."""
         return f"kargo/promotion/{self.id}"

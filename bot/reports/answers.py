@@ -106,7 +106,7 @@ def _last(view: PromotionView) -> list[str]:
     if view.promotion.merge_commit is not None or view.promotion.state.ended:
         return []
     if view.early:
-        applied = view.promotion.is_ahead and view.promotion.effects_begun
+        applied = view.promotion.has_begun_ahead
         first = "" if applied else "what is listed under On `/apply` is done, "
         return [f"- ➡️ then {first}Lockstep merges, and what stands behind the merge follows"]
     who = "Lockstep merges" if view.auto_merge else "a person merges"

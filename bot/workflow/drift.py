@@ -251,9 +251,9 @@ class DriftWatch:
         return await self._change(record, settled)
 
     async def _reply(self, question: Question, text: str, *, rendered: bool = False) -> None:
-        owner, _, name = question.repository.partition("/")
         body = text if rendered else plain(text)
-        await self.reporter.reply(Repository(owner, name), PullNumber(question.number), question.key, body)
+        repository = Repository.parse(question.repository)
+        await self.reporter.reply(repository, PullNumber(question.number), question.key, body)
 
     async def _change(self, record: DriftRecord, change: Callable[[DriftRecord], DriftRecord]) -> DriftRecord:
         return await self.store.change_drift(record.project, record.stage, change)

@@ -77,7 +77,7 @@ def afresh(promotion: Promotion) -> Promotion:
 
     The journal's earlier attempts are of another preview, so none of their steps counts as done.
     """
-    if not promotion.is_ahead or not promotion.effects_begun:
+    if not promotion.has_begun_ahead:
         return promotion
     attempt = promotion.attempt + 1
     return replace(

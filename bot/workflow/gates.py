@@ -66,7 +66,7 @@ def with_apply(
     pull: PullRequest | None,
 ) -> tuple[Gate, ...]:
     """The gates with that of the apply before the merge; once that began, time closes none of the others."""
-    begun = promotion.is_ahead and promotion.effects_begun
+    begun = promotion.has_begun_ahead
     if pull is None or not pull.open or not (begun or applies_before(policy, preview)):
         return gates
     why = describe_apply_gate(promotion, policy)

@@ -118,7 +118,7 @@ class Reporter:
             return
         if promotion.merge_commit is not None:
             await self.post_check(repository, render_outcome_check(view))
-        if promotion.merge_commit is not None or (promotion.is_ahead and promotion.effects_begun):
+        if promotion.merge_commit is not None or promotion.has_begun_ahead:
             await self.post_comment(
                 repository, promotion.pull, _marker("outcome", promotion), render_outcome_comment(view)
             )

@@ -90,7 +90,7 @@ class Worker:
 
     def _refused(self, promotion: Promotion, message: str) -> Promotion:
         """No retry can help: before the merge the Promotion ends, after it it fails and holds its Stage."""
-        if promotion.is_ahead and promotion.effects_begun:
+        if promotion.has_begun_ahead:
             return failed_ahead(promotion, message)
         blocked = promotion.effects_begun or promotion.merge_commit is not None
         return replace(
