@@ -227,7 +227,7 @@ def _card(
     lines = facts.promotions.get(name, ())
     current = next((line for line in lines if not line.state.ended), None)
     waits, until = _waits(stage, facts, record, lines)
-    items = record.history[0].items.values() if record.history else ()
+    items = record.items.values()
     carried = [_carried(by_name[item], name) for item in items if item in by_name]
     direct = [str(r.origin.name) for r in stage.requested_freight if r.sources.direct]
     run, drift = facts.runs.get(name), facts.drifts.get(name)

@@ -221,7 +221,7 @@ class Reporter:
         self, record: StageRecord, promotion: Promotion
     ) -> tuple[Freight, FreightStatus] | None:
         """The Freight of the Promotion's origin that a Stage has now."""
-        name = record.history[0].items.get(promotion.freight.origin) if record.history else None
+        name = record.items.get(promotion.freight.origin)
         return await self.store.get_freight(record.project, name) if name is not None else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -27,7 +28,7 @@ from bot.domain.actions import (
 from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import holds_after_promotion
 from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
-from bot.domain.freight import Freight, FreightOrigin
+from bot.domain.freight import Freight, FreightName, FreightOrigin
 from bot.domain.model import Stage
 from bot.domain.planning import plan
 from bot.domain.promotion import Promotion, State
@@ -113,9 +114,7 @@ class StageLooker:
         record = await self.store.get_stage(project, name)
         promotion = replace(
             draft,
-            collection=await self._collection(
-                project, freight, record.history[0].items if record.history else {}
-            ),
+            collection=await self._collection(project, freight, record.items),
             actor=asking.actor,
             actor_id=asking.actor_id,
             rollback=asking.rollback,
@@ -318,11 +317,12 @@ class StageLooker:
         stages = self.gatherer.configuration.stages_in_order(project)
         return [Look("stage", f"{project}/{stage.metadata.name}", "Freight moved on") for stage in stages]
 
-    async def _collection(self, project: str, freight: Freight, present: object) -> tuple[Freight, ...]:
+    async def _collection(
+        self, project: str, freight: Freight, present: Mapping[FreightOrigin, FreightName]
+    ) -> tuple[Freight, ...]:
         """The promoted Freight with that of the other origins, which the Stage keeps."""
         others = []
-        items = dict(present) if isinstance(present, dict) else {}
-        for origin, name in items.items():
+        for origin, name in present.items():
             found = await self.store.get_freight(project, name) if origin != freight.origin else None
             if found is not None:
                 others.append(found[0])
@@ -342,7 +342,7 @@ def _segment_id(promotion: Promotion) -> str:
 
 def rolled_back(record: StageRecord, hold: OriginHold) -> StageRecord:
     """A Stage that goes back: what it leaves is quarantined, and newer Freight is held."""
-    left = record.history[0].items.get(hold.origin) if record.history else None
+    left = record.items.get(hold.origin)
     quarantine = (*record.quarantine, left) if left not in (None, hold.freight) else record.quarantine
     return replace(record, quarantine=quarantine, holds={**record.holds, hold.origin: hold})
 
