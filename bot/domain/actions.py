@@ -36,10 +36,10 @@ class Snapshot:
     """Everything that a decision about one Stage rests on, read just now.
 
     `candidate` is the Freight that auto-promotion would take, with its reason; `candidate_at` is when time alone
-    may bring one; `problem` why the Stage's
-    configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
-    `steps_changed` tells that the configuration's steps are not those of the Promotion. `lost` says what was merged
-    and is no longer on the branch, of a Promotion that waits after its merge; `applied` that something was done since.
+    may bring one; `problem` why the Stage's configuration cannot be carried out. `base_changed` names touched paths
+    that the base changed since the preview, `steps_changed` tells that the configuration's steps are not those of the
+    Promotion. `lost` says what was merged and is no longer on the branch, of a Promotion that waits after its merge;
+    `applied` that something was done since.
     `done` tells what was applied before the merge, of a Promotion that applies there.
     `verifying` says how far the verification of what the Stage has is, empty if none is under way.
     """

@@ -153,7 +153,7 @@ class Promotion:
     """Why a person or an event asked for a new preview; empty if nobody did."""
     merge_commit: CommitId | None = None
     effects_begun: bool = False
-    """Whether anything outside was touched after the merge; from then on gates no longer hold it."""
+    """Whether anything outside was touched, after the merge (then gates no longer hold it) or by an apply before it."""
     early: EarlyApply | None = None
     """The apply before the merge, None where nobody asked for one; it stays when its pull request is merged."""
     accepted: tuple[str, ...] = ()
