@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from bot.domain.approvals import Tally
@@ -25,15 +26,20 @@ class Gate:
     opens_at: datetime | None = None
 
 
+def first_opening(gates: Iterable[Gate]) -> datetime | None:
+    """When time opens the first of some closed gates, None if it opens none."""
+    return min((gate.opens_at for gate in gates if gate.opens_at is not None), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that a decision about one Stage rests on, read just now.
 
     `candidate` is the Freight that auto-promotion would take, with its reason; `candidate_at` is when time alone
-    may bring one; `problem` why the Stage's
-    configuration cannot be carried out. `base_changed` names touched paths that the base changed since the preview,
-    `steps_changed` tells that the configuration's steps are not those of the Promotion. `lost` says what was merged
-    and is no longer on the branch, of a Promotion that waits after its merge; `applied` that something was done since.
+    may bring one; `problem` why the Stage's configuration cannot be carried out. `base_changed` names touched paths
+    that the base changed since the preview, `steps_changed` tells that the configuration's steps are not those of the
+    Promotion. `lost` says what was merged and is no longer on the branch, of a Promotion that waits after its merge;
+    `applied` that something was done since.
     `done` tells what was applied before the merge, of a Promotion that applies there.
     `verifying` says how far the verification of what the Stage has is, empty if none is under way.
     """
@@ -64,7 +70,6 @@ class Snapshot:
     back: Freight | None = None
     back_reason: str = ""
     retry_preview_at: datetime | None = None
-    requests: tuple[str, ...] = field(default=())
 
 
 # -- actions ---------------------------------------------------------------------------------------------------
@@ -168,7 +173,7 @@ class Wait:
     until: datetime | None = None
 
 
-Action = (
+Act = (
     StartPromotion
     | StartRollback
     | MakePreview
@@ -180,5 +185,8 @@ Action = (
     | Hold
     | Halt
     | End
-    | Wait
 )
+"""What is to be carried out."""
+
+Action = Act | Wait
+"""What planning answers."""

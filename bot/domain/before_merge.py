@@ -62,9 +62,9 @@ def describe_apply_gate(promotion: Promotion, policy: ReviewPolicy) -> str:
     early = promotion.early
     if early is not None and early.ready is not None:
         return ""
-    if promotion.is_ahead and promotion.effects_begun and promotion.state is State.STOPPED:
+    if promotion.has_begun_ahead and promotion.state is State.STOPPED:
         return "stopped before the merge"
-    if promotion.is_ahead and promotion.effects_begun:
+    if promotion.has_begun_ahead:
         return f"it is applied, asked for by {early.by if early is not None else '?'}; the merge comes after that"
     if policy.auto_merge:
         return f"the policy {policy.metadata.name} applies it when every other gate is open"

@@ -2,8 +2,7 @@
 
 Only the first line counts (of `/answer` also those right below it), and only if it begins with the slash: quoted text,
 fences and HTML comments begin otherwise. Nothing in here ever reaches a shell; every argument is held to the characters
-that its kind can have. Who may give a command, and that bots may not, is decided
-elsewhere.
+that its kind can have. Who may give a command, and that bots may not, is decided elsewhere.
 """
 
 from __future__ import annotations

@@ -87,6 +87,11 @@ class Freight:
     charts: tuple[Chart, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """What people read: its alias, or the first digits of its name where it has none."""
+        return self.alias or self.name[:7]
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:

@@ -27,6 +27,12 @@ class Repository:
     def __str__(self) -> str:
         return f"{self.owner}/{self.name}"
 
+    @classmethod
+    def parse(cls, full_name: str) -> Repository:
+        """The repository whose full name we wrote ourselves; what comes from elsewhere is checked where it is read."""
+        owner, _, name = full_name.partition("/")
+        return cls(owner, name)
+
     def is_same(self, other: Repository | None) -> bool:
         """Whether both are one: GitHub's names are the same whatever the case of their letters."""
         return other is not None and str(self).lower() == str(other).lower()

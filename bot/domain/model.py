@@ -226,6 +226,11 @@ class Stage:
         """Whether it has no Promotions and passes available Freight on at once."""
         return self.template is None or not self.template.steps
 
+    @property
+    def task_variables(self) -> tuple[Variable, ...]:
+        """The `vars` of its Promotions: its own, then those of the template."""
+        return (*self.variables, *(self.template.variables if self.template is not None else ()))
+
 
 @dataclass(frozen=True, slots=True)
 class PromotionTask:

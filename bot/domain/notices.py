@@ -48,7 +48,7 @@ class Notice:
 def promotion_notices(promotion: Promotion, *, verified: bool) -> list[Notice]:
     """The events of a Promotion so far; `verified` tells that its Stage has a verification."""
     place = f"{promotion.project}/{promotion.stage}"
-    alias = promotion.freight.alias or promotion.freight.name[:7]
+    alias = promotion.freight.label
     fields: dict[str, Json] = {
         "project": promotion.project,
         "actor": promotion.actor,
@@ -82,7 +82,7 @@ def verification_notices(run: AnalysisRun, freight: Freight) -> list[Notice]:
     kind = _OF_PHASE.get(run.phase)
     if kind is None or run.finished_at is None or not run.settled:
         return []
-    alias = freight.alias or freight.name[:7]
+    alias = freight.label
     words = f"Verification of {alias} in {run.project}/{run.stage}: {run.phase.value.lower()}"
     event: dict[str, Json] = {
         **_freight(freight, run.stage),
@@ -103,7 +103,7 @@ def verification_notices(run: AnalysisRun, freight: Freight) -> list[Notice]:
 
 def approval_notice(freight: Freight, stage: str, at: datetime) -> Notice:
     """That Freight was approved for a Stage by hand."""
-    alias = freight.alias or freight.name[:7]
+    alias = freight.label
     words = f"Freight {alias} was approved for {freight.project}/{stage}"
     event: dict[str, Json] = {
         **_freight(freight, stage),

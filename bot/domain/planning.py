@@ -12,7 +12,6 @@ from bot.domain.actions import (
     End,
     EnsureSegment,
     Gate,
-    Halt,
     Hold,
     MakePreview,
     Merge,
@@ -20,6 +19,7 @@ from bot.domain.actions import (
     StartPromotion,
     StartRollback,
     Wait,
+    first_opening,
 )
 from bot.domain.before_merge import APPLY_GATE, METHOD, applies_before
 from bot.domain.files import CommitId
@@ -28,28 +28,6 @@ from bot.domain.planning_early import plan_ahead, plan_apply
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Lane, Preview
 from bot.domain.review_policy import ReviewPolicy
-
-__all__ = [
-    "Action",
-    "BeginApply",
-    "BeginFulfil",
-    "ContinueFulfil",
-    "End",
-    "EnsureSegment",
-    "Gate",
-    "Halt",
-    "Hold",
-    "MakePreview",
-    "Merge",
-    "Snapshot",
-    "StartPromotion",
-    "StartRollback",
-    "Wait",
-    "describe_revert",
-    "is_no_op",
-    "merge_method",
-    "plan",
-]
 
 
 def plan(seen: Snapshot) -> Action:
@@ -213,7 +191,7 @@ def _plan_held(seen: Snapshot, promotion: Promotion) -> Action:
     if seen.preview is not None and seen.preview.is_red and not accepted:
         return Wait(promotion.reason)
     if closed:
-        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        until = first_opening(closed)
         return Wait(f"merged, held: {'; '.join(gate.reason for gate in closed)}", until=until)
     return BeginFulfil(promotion.merge_commit, "the gates are open now")
 
@@ -242,7 +220,7 @@ def _plan_fulfilling(seen: Snapshot, promotion: Promotion) -> Action:
         return End(State.ABORTED, describe_revert(promotion, seen.lost))
     closed = [gate for gate in seen.gates if not gate.open]
     if closed and not promotion.effects_begun:
-        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        until = first_opening(closed)
         return Wait("; ".join(gate.reason for gate in closed), until=until)
     if _is_due(promotion.wake_at, seen.now):
         return ContinueFulfil("its time has come")

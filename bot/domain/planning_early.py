@@ -16,6 +16,7 @@ from bot.domain.actions import (
     Merge,
     Snapshot,
     Wait,
+    first_opening,
 )
 from bot.domain.before_merge import APPLY_GATE, METHOD, is_asked
 from bot.domain.files import CommitId
@@ -84,7 +85,7 @@ def _plan_ready(seen: Snapshot, early: EarlyApply, pull: PullRequest, preview: P
         )
     closed = [gate for gate in seen.gates if not gate.open]
     if closed:
-        until = min((gate.opens_at for gate in closed if gate.opens_at is not None), default=None)
+        until = first_opening(closed)
         return Wait(f"applied, not merged yet: {'; '.join(gate.reason for gate in closed)}", until=until)
     if not seen.check_green:
         return Wait("the check turns green before the merge", until=seen.now + timedelta(seconds=1))

@@ -153,7 +153,7 @@ class Promotion:
     """Why a person or an event asked for a new preview; empty if nobody did."""
     merge_commit: CommitId | None = None
     effects_begun: bool = False
-    """Whether anything outside was touched after the merge; from then on gates no longer hold it."""
+    """Whether anything outside was touched, after the merge (then gates no longer hold it) or by an apply before it."""
     early: EarlyApply | None = None
     """The apply before the merge, None where nobody asked for one; it stays when its pull request is merged."""
     accepted: tuple[str, ...] = ()
@@ -189,6 +189,11 @@ class Promotion:
         """Whether its steps run, or ran, before its pull request is merged."""
         begun = self.early is not None and self.early.head is not None
         return begun and self.merge_commit is None
+
+    @property
+    def has_begun_ahead(self) -> bool:
+        """Whether something may have been applied before its pull request is merged."""
+        return self.is_ahead and self.effects_begun
 
     @property
     def generated_branch(self) -> str:

@@ -232,14 +232,13 @@ class StepReport:
     continue_on_error: bool = False
     record: Record | None = None
     condition: str = ""
+    left_out: tuple[str, ...] = ()
+    """Paths in the work tree that it would change, were the infrastructure not kept as it is."""
 
     @property
     def may_stop(self) -> bool:
         """Whether it ends the promotion if its condition, which is not known yet, turns out to hold."""
         return self.kind == "fail" and self.presence is Presence.CONDITIONAL
-
-    left_out: tuple[str, ...] = ()
-    """Paths in the work tree that it would change, were the infrastructure not kept as it is."""
 
 
 # -- the preview as a whole ----------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ def _inputs_of_barriers(
             if step.step_class is not StepClass.EDIT or step.tainted or step.presence is not Presence.CERTAIN:
                 continue
             for change in step.changes:
-                inside = _inside(place.checkout, change.path)
+                inside = inside_checkout(place.checkout, change.path)
                 if inside is not None and change.path in barrier.record.input_paths:
                     first = wanted.get(inside)
                     before = first.before if first is not None else change.before
@@ -377,7 +377,8 @@ def _origins(value: object) -> list[str]:
             return []
 
 
-def _inside(place: str, path: str) -> str | None:
+def inside_checkout(place: str, path: str) -> str | None:
+    """A path of the work tree as it is inside a checkout, None if it does not lie below it."""
     if place == ".":
         return path
     return path[len(place) + 1 :] if path.startswith(place + "/") else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.domain.review import Preview
+from bot.domain.splitting import inside_checkout
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Sources:
 def sources_of(preview: Preview) -> Sources:
     """What the Terraform of a preview depends on, in the target's own repository."""
     paths = {path for apply in preview.applies for path in apply.input_paths}
-    inner = (_inside(place, path) for place in preview.checkouts for path in paths)
+    inner = (inside_checkout(place, path) for place in preview.checkouts for path in paths)
     files = frozenset(path for path in inner if path is not None)
     return Sources(files, frozenset(posixpath.dirname(path) for path in files))
 
@@ -52,16 +53,10 @@ def sources_of(preview: Preview) -> Sources:
 def written_by(preview: Preview) -> frozenset[str]:
     """The paths of the target that the steps write or address, whether or not that changed them."""
     paths = {path for step in preview.steps for path in step.wrote}
-    inner = {_inside(place, path) for place in preview.checkouts for path in paths}
+    inner = {inside_checkout(place, path) for place in preview.checkouts for path in paths}
     states = {path for apply in preview.applies for path in apply.state_files}
-    kept = {_inside(place, path) for place in preview.checkouts for path in states}
+    kept = {inside_checkout(place, path) for place in preview.checkouts for path in states}
     return frozenset(path for path in inner - kept if path is not None)
-
-
-def _inside(place: str, path: str) -> str | None:
-    if place == ".":
-        return path
-    return path[len(place) + 1 :] if path.startswith(place + "/") else None
 
 
 def _above(path: str) -> frozenset[str]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally
 from bot.domain.freight import Freight
-from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, StepRun
 from bot.domain.review import Preview
 from bot.domain.review_policy import Approvals
@@ -37,11 +37,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How far the walk after the merge is: the journal by alias, the closing words and links."""
+    """How far the walk after the merge is: the journal by alias, and the closing words."""
 
     runs: Mapping[str, StepRun] = field(default_factory=dict)
     log: str = ""
-    release_commit_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

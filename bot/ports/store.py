@@ -97,6 +97,11 @@ class StageRecord:
     since: datetime | None = None
     """Since when it has its present Freight."""
 
+    @property
+    def items(self) -> Mapping[FreightOrigin, FreightName]:
+        """The Freight that it has now, of each origin."""
+        return self.history[0].items if self.history else {}
+
 
 @dataclass(frozen=True, slots=True)
 class FreightLine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.domain.planning import Gate
+from bot.domain.actions import Gate
 from bot.domain.promotion import State
 from bot.domain.view import PromotionView
 from bot.reports.body import render_problem, status_line
@@ -106,7 +106,7 @@ def _last(view: PromotionView) -> list[str]:
     if view.promotion.merge_commit is not None or view.promotion.state.ended:
         return []
     if view.early:
-        applied = view.promotion.is_ahead and view.promotion.effects_begun
+        applied = view.promotion.has_begun_ahead
         first = "" if applied else "what is listed under On `/apply` is done, "
         return [f"- ➡️ then {first}Lockstep merges, and what stands behind the merge follows"]
     who = "Lockstep merges" if view.auto_merge else "a person merges"

@@ -57,7 +57,7 @@ def render_title(view: PromotionView) -> str:
     if own:
         return own
     lead = f"{promotion.project}/{promotion.stage}: {_kind(promotion)}"
-    alias = promotion.freight.alias or promotion.freight.name[:7]
+    alias = promotion.freight.label
     changes = [_in_title(c) for c in compare_versions(view.current, promotion.freight) if c.is_change]
     if not changes:
         return title(f"{lead}{alias}", _TITLE, inert=True)

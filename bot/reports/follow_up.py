@@ -32,7 +32,7 @@ class FollowUpView:
 def render_follow_up_title(view: FollowUpView) -> str:
     """`acme/dev: release of calm-otter`, at most 120 characters."""
     promotion = view.promotion
-    alias = promotion.freight.alias or promotion.freight.name[:7]
+    alias = promotion.freight.label
     return title(f"{promotion.project}/{promotion.stage}: release of {alias}", _TITLE, inert=True)
 
 

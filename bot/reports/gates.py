@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.domain.planning import Gate
+from bot.domain.actions import Gate
 from bot.domain.promotion import Promotion, State
 from bot.domain.view import PromotionView
 from bot.reports.markdown import code, plain, table

@@ -29,7 +29,7 @@ def headline(promotion: Promotion) -> str:
 
 def state_words(promotion: Promotion) -> str:
     """Freight, Stage and state; prose for a title."""
-    freight, stage = promotion.freight.alias or promotion.freight.name[:7], promotion.stage
+    freight, stage = promotion.freight.label, promotion.stage
     if promotion.follows is not None:
         return f"re-promotion of {freight} after #{promotion.follows.pull}: {_again_words(promotion)}"
     match promotion.state:

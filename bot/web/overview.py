@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from bot.domain.actions import Snapshot, StartPromotion, Wait
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.availability import FreightIndex, KnownFreight
 from bot.domain.discovery import Discovery, Find
@@ -13,7 +14,7 @@ from bot.domain.drift import DriftRecord, Finding
 from bot.domain.drift import describe as describe_drift
 from bot.domain.freight import Freight, FreightName
 from bot.domain.model import DeepLink, ProjectConfig, Stage
-from bot.domain.planning import Snapshot, StartPromotion, Wait, plan
+from bot.domain.planning import plan
 from bot.domain.promotion import State
 from bot.domain.resources import freight_resource, stage_resource
 from bot.domain.review_policy import ReviewPolicy
@@ -226,7 +227,7 @@ def _card(
     lines = facts.promotions.get(name, ())
     current = next((line for line in lines if not line.state.ended), None)
     waits, until = _waits(stage, facts, record, lines)
-    items = record.history[0].items.values() if record.history else ()
+    items = record.items.values()
     carried = [_carried(by_name[item], name) for item in items if item in by_name]
     direct = [str(r.origin.name) for r in stage.requested_freight if r.sources.direct]
     run, drift = facts.runs.get(name), facts.drifts.get(name)

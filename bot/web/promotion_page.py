@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.domain.actions import Gate
 from bot.domain.analysis import AnalysisRun
 from bot.domain.before_merge import merge_point
 from bot.domain.freight import Freight
-from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, State, StepRun, StepStatus
 from bot.domain.review import Presence, Preview, StepReport
 from bot.domain.view import Link, PromotionView

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from bot.domain.actions import Snapshot
 from bot.domain.availability import KnownFreight, index_freight
 from bot.domain.discovery import decode_discovery
 from bot.domain.freight import Freight
 from bot.domain.github import Repository
-from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, PromotionId, State
 from bot.domain.view import PromotionView
 from bot.ports import Clock, GitHub, PromotionLine, Store, TerminalError, TransientError

@@ -27,7 +27,7 @@ class Arrival:
         project, name, now = promotion.project, promotion.stage, self.clock.now()
         record = await self.store.get_stage(project, name)
         freight = promotion.freight
-        present = record.history[0].items.get(freight.origin) if record.history else None
+        present = record.items.get(freight.origin)
         if present is not None and present != freight.name:
             await self.store.change_freight_status(project, present, partial(leave_stage, stage=name, at=now))
         measured = stage is not None and stage.verification is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable
 
+from bot.domain.actions import Snapshot
 from bot.domain.audit import AuditEntry
 from bot.domain.commands import Command, Explain, Help, Status
-from bot.domain.planning import Snapshot
 from bot.ports import Clock
 from bot.ports.timeline import AuditStore
 from bot.workflow.buttons import Asked, Refusal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from bot.domain.files import CommitId
 from bot.domain.promotion import Promotion
@@ -45,12 +46,21 @@ async def find_base(
     tip = await git.resolve(url, f"refs/heads/{branch}")
     if tip is None:
         return None
-    merged = await git.merge_trees(url, tip, head)
+    merged = await merge_for_preview(git, url, tip, head, promotion.created_at)
     if isinstance(merged, Conflicted):
         return Clash(tip, merged.paths)
-    signature = Signature("lockstep", "lockstep@localhost", promotion.created_at)
-    commit = await git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
-    return Base(Place(previous.target, previous.checkout, previous.source), tip, commit, ours=True)
+    return Base(Place(previous.target, previous.checkout, previous.source), tip, merged, ours=True)
+
+
+async def merge_for_preview(
+    git: Git, url: str, tip: CommitId, head: CommitId, at: datetime
+) -> CommitId | Conflicted:
+    """The merge of a head into its target as a commit in the mirror alone; the same for the same two and time."""
+    merged = await git.merge_trees(url, tip, head)
+    if isinstance(merged, Conflicted):
+        return merged
+    signature = Signature("lockstep", "lockstep@localhost", at)
+    return await git.commit(url, merged.tree, [tip, head], "merge for preview", signature)
 
 
 async def find_superseded(store: Store, promotion: Promotion) -> Sequence[Promotion]:

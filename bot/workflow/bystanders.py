@@ -94,23 +94,26 @@ class Bystanders:
 
     async def last_preview(self, stage: Stage, repository: Repository) -> Preview | None:
         """The Stage's newest preview in this repository, None if it never had one."""
-        project, name = stage.metadata.namespace, stage.metadata.name
-        for promotion in await self.gatherer.store.list_promotions(project, name, limit=_RECENT):
-            target = promotion.target
-            if target is None or self.gatherer.github.repository_of(target.url) != repository:
-                continue
+        for promotion in await self._recent(stage, repository):
             preview = await self.gatherer.store.get_preview(promotion.id, promotion.preview)
             if preview is not None:
                 return preview
         return None
 
+    async def _recent(self, stage: Stage, repository: Repository) -> list[Promotion]:
+        """The Stage's latest Promotions, the newest first, less those that went to another repository."""
+        project, name = stage.metadata.namespace, stage.metadata.name
+        recent = await self.gatherer.store.list_promotions(project, name, limit=_RECENT)
+        return [
+            promotion
+            for promotion in recent
+            if promotion.target is not None
+            and self.gatherer.github.repository_of(promotion.target.url) == repository
+        ]
+
     async def _territory(self, stage: Stage, repository: Repository) -> Territory | None:
         """What the Stage's newest preview in this repository read and wrote; None if it never had one."""
-        project, name = stage.metadata.namespace, stage.metadata.name
-        for promotion in await self.gatherer.store.list_promotions(project, name, limit=_RECENT):
-            target = promotion.target
-            if target is None or self.gatherer.github.repository_of(target.url) != repository:
-                continue
+        for promotion in await self._recent(stage, repository):
             found = await self._of_promotion(promotion)
             if found is not None:
                 return found

@@ -18,7 +18,7 @@ def progress_of(
 ) -> StageProgress:
     """What the guards of auto-promotion look at; `ended` are finished Promotions, newest first."""
     return StageProgress(
-        current=record.history[0].items if record.history else {},
+        current=record.items,
         unfinished=frozenset({unfinished}) if unfinished is not None else frozenset(),
         last_states=dict(reversed(ended)) | dict.fromkeys(record.quarantine, State.ABORTED),
         holds=record.holds,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
+from bot.domain.actions import Snapshot
 from bot.domain.answer_command import Answer
 from bot.domain.auto_promotion import Hold as OriginHold
 from bot.domain.auto_promotion import select_candidates
@@ -41,7 +42,6 @@ from bot.domain.doctor import Finding
 from bot.domain.events import AppIdentity, ButtonPressed, Commented, Event
 from bot.domain.freight import Freight
 from bot.domain.model import Stage
-from bot.domain.planning import Snapshot
 from bot.domain.promotion import Promotion, State
 from bot.domain.rollbacks import ways_back
 from bot.payloads import SENDERS

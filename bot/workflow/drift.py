@@ -23,7 +23,7 @@ from bot.reports.markdown import plain
 from bot.steps.contract import Step
 from bot.steps.drift_probe import DriftProbe, ReadOnly
 from bot.workflow.configuration import Configuration
-from bot.workflow.drift_issues import DriftIssues
+from bot.workflow.drift_issues import DriftIssues, find_present
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.preview import Previewer
 from bot.workflow.reporting import Reporter
@@ -184,11 +184,7 @@ class DriftWatch:
     async def _find_applied(self, record: DriftRecord) -> Promotion | None:
         """The Promotion whose steps brought about what the Stage has now."""
         held = await self.store.get_stage(record.project, record.stage)
-        items = set(held.history[0].items.values()) if held.history else set()
-        for promotion in await self.store.list_promotions(record.project, record.stage):
-            if promotion.state is State.SUCCEEDED and promotion.freight.name in items:
-                return promotion
-        return None
+        return find_present(held, await self.store.list_promotions(record.project, record.stage))
 
     async def _effects(self, record: DriftRecord) -> list[tuple[PromotionId, State, int]]:
         """Which promotions have touched anything, and how far they are."""
@@ -251,9 +247,9 @@ class DriftWatch:
         return await self._change(record, settled)
 
     async def _reply(self, question: Question, text: str, *, rendered: bool = False) -> None:
-        owner, _, name = question.repository.partition("/")
         body = text if rendered else plain(text)
-        await self.reporter.reply(Repository(owner, name), PullNumber(question.number), question.key, body)
+        repository = Repository.parse(question.repository)
+        await self.reporter.reply(repository, PullNumber(question.number), question.key, body)
 
     async def _change(self, record: DriftRecord, change: Callable[[DriftRecord], DriftRecord]) -> DriftRecord:
         return await self.store.change_drift(record.project, record.stage, change)

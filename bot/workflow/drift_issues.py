@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from bot.domain.keeping import kept_paths
 from bot.domain.model import Stage
 from bot.domain.promotion import Promotion, State
 from bot.domain.review_policy import ReviewPolicy
-from bot.ports import Clock, Event, GitHub, Look, Store, TerminalError, Vault
+from bot.ports import Clock, Event, GitHub, Look, StageRecord, Store, TerminalError, Vault
 from bot.ports.issues import IssueChange, Issues, NewIssue
 from bot.reports.drift import render_change, render_gone, render_issue
 from bot.workflow.reporting import Reporter
@@ -135,14 +135,13 @@ class DriftIssues:
         """A promotion of the Freight that the Stage has, whose plan undoes the drift; the answer may be why not."""
         project, name = stage.metadata.namespace, stage.metadata.name
         record = await self.store.get_stage(project, name)
-        items = set(record.history[0].items.values()) if record.history else set()
         recent = await self.store.list_promotions(project, name)
         blocked = next((p for p in recent if p.blocked), None)
         if blocked is not None:
             return f"the last promotion of {name} failed: {blocked.reason}. `/retry` or `/rollback` first"
         if record.frozen and asking.actor == "lockstep":
             return f"frozen: {record.frozen}"
-        present = next((p for p in recent if p.state is State.SUCCEEDED and p.freight.name in items), None)
+        present = find_present(record, recent)
         if present is None:
             return f"{name} has no Freight yet"
         preview = await self.store.get_preview(present.id, present.preview)
@@ -158,6 +157,12 @@ class DriftIssues:
 
     async def _save(self, record: DriftRecord, change: Callable[[DriftRecord], DriftRecord]) -> DriftRecord:
         return await self.store.change_drift(record.project, record.stage, change)
+
+
+def find_present(record: StageRecord, recent: Iterable[Promotion]) -> Promotion | None:
+    """The Promotion whose steps brought about what the Stage has now; `recent` are its own, the newest first."""
+    items = set(record.items.values())
+    return next((p for p in recent if p.state is State.SUCCEEDED and p.freight.name in items), None)
 
 
 def _shown(record: DriftRecord, look: StageLook) -> StageLook | None:

@@ -30,6 +30,7 @@ from bot.ports import (
 )
 from bot.steps.contract import Onto
 from bot.workflow.crossing import Ahead
+from bot.workflow.merges import find_changed
 from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
 
 # -- what the row becomes ----------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ def afresh(promotion: Promotion) -> Promotion:
 
     The journal's earlier attempts are of another preview, so none of their steps counts as done.
     """
-    if not promotion.is_ahead or not promotion.effects_begun:
+    if not promotion.has_begun_ahead:
         return promotion
     attempt = promotion.attempt + 1
     return replace(
@@ -251,9 +252,7 @@ class EarlyApplier:
         """Whether what would be applied on is not what was previewed, on any path that the preview touched."""
         if commit is None:
             return ""
-        url = preview.target.url
-        found, wanted = await self.git.list_files(url, commit), await self.git.list_files(url, preview.tree)
-        changed = sorted(path for path in preview.touched if found.get(path) != wanted.get(path))
+        changed = await find_changed(self.git, preview, commit, preview.tree)
         return f"{preview.target.branch} changed {', '.join(changed[:3])}" if changed else ""
 
     async def _merge_of(

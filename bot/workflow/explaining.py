@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from bot.domain.planning import (
+from bot.domain.actions import (
     Action,
     BeginApply,
     BeginFulfil,
@@ -19,8 +19,8 @@ from bot.domain.planning import (
     StartPromotion,
     StartRollback,
     Wait,
-    plan,
 )
+from bot.domain.planning import plan
 from bot.ports import TerminalError
 from bot.reports.answers import render_explain
 from bot.reports.wording import moment

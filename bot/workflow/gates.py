@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally, needs_for_destroy
 from bot.domain.before_merge import APPLY_GATE, applies_before, describe_apply_gate, is_binding
 from bot.domain.github import PullRequest
-from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion
 from bot.domain.review import Preview
 from bot.domain.review_policy import Approvals, ReviewPolicy
@@ -66,7 +66,7 @@ def with_apply(
     pull: PullRequest | None,
 ) -> tuple[Gate, ...]:
     """The gates with that of the apply before the merge; once that began, time closes none of the others."""
-    begun = promotion.is_ahead and promotion.effects_begun
+    begun = promotion.has_begun_ahead
     if pull is None or not pull.open or not (begun or applies_before(policy, preview)):
         return gates
     why = describe_apply_gate(promotion, policy)

@@ -245,19 +245,19 @@ class Looks:
                     await self.commands.run(delivery)
             case "pull":
                 name, _, number = key.rpartition("#")
-                await self._look_at_pull(_repository(name), PullNumber(int(number)))
+                await self._look_at_pull(Repository.parse(name), PullNumber(int(number)))
             case "head":
                 name, _, head = key.rpartition("@")
-                await self._look_at_head(_repository(name), CommitId(head))
+                await self._look_at_head(Repository.parse(name), CommitId(head))
             case "follow-ups":
                 await self.stages.follow_ups.close_left(PromotionId(key))
             case "branch":
                 name, _, branch = key.partition("@")
-                await self._look_at_branch(_repository(name), branch)
+                await self._look_at_branch(Repository.parse(name), branch)
             case "group":
                 place, _, head = key.rpartition("@")
                 name, _, number = place.rpartition("#")
-                await self._look_at_group(_repository(name), PullNumber(int(number)), CommitId(head))
+                await self._look_at_group(Repository.parse(name), PullNumber(int(number)), CommitId(head))
             case _:
                 raise TerminalError(f"there is nothing called {kind!r} to look at")
 
@@ -391,8 +391,3 @@ class Looks:
         project, _, name = key.partition("/")
         stage = name if kind == "stage" else ""
         await self.store.add_event(Event(self.clock.now(), project, stage, "", "error", message))
-
-
-def _repository(name: str) -> Repository:
-    owner, _, short = name.partition("/")
-    return Repository(owner, short)

@@ -6,7 +6,7 @@ A webhook that GitHub shows as failed is asked for again; of one that it never s
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -44,21 +44,21 @@ class LostComments:
         An edited comment is left alone, since nobody can tell what it said when it was given.
         """
         latest = self.clock.now() - timedelta(seconds=age)
+        async for event in self._all():
+            if event.created_at <= latest:
+                await self.run(event)
+
+    async def _all(self) -> AsyncIterator[Commented]:
         for project, stage in self.configuration.pipeline.stages:
             promotions = await self.store.list_promotions(project, stage)
-            found = await self._of_promotion(promotions[0]) if promotions else []
-            for event in found:
-                if event.created_at <= latest:
-                    await self.run(event)
+            for event in await self._of_promotion(promotions[0]) if promotions else ():
+                yield event
         for record in await self.store.list_drifts():
             for event in await self._of_issue(record) if record.open else ():
-                if event.created_at <= latest:
-                    await self.run(event)
-
+                yield event
         for row in await self.store.list_peoples_pulls():
             for event in await self._of_people(row):
-                if event.created_at <= latest:
-                    await self.run(event)
+                yield event
 
     async def _of_people(self, row: PeoplesPull) -> list[Commented]:
         """Words for a plan on a person's pull request; other commands there have nothing to do with it."""
@@ -75,13 +75,11 @@ class LostComments:
         return await self._comments(repository, promotion.pull, promotion.created_at)
 
     async def _of_issue(self, record: DriftRecord) -> list[Commented]:
-        owner, _, name = record.repository.partition("/")
         if not record.issue or record.drifted_since is None:
             return []
         try:
-            return await self._comments(
-                Repository(owner, name), PullNumber(record.issue), record.drifted_since
-            )
+            repository = Repository.parse(record.repository)
+            return await self._comments(repository, PullNumber(record.issue), record.drifted_since)
         except TerminalError as error:
             # Somebody deleted the issue; the next look for drift finds that out.
             log.warning(

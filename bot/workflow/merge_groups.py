@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bot.domain.actions import Snapshot
 from bot.domain.files import CommitId
 from bot.domain.github import CheckRun, Conclusion
-from bot.domain.planning import Snapshot
 from bot.domain.review import Preview
 from bot.ports import Git, TransientError
+from bot.workflow.merges import find_changed
 
 
 async def judge_group(git: Git, seen: Snapshot, head: CommitId) -> CheckRun:
@@ -34,13 +35,11 @@ async def _why_not(git: Git, seen: Snapshot, preview: Preview, head: CommitId) -
     closed = [gate.reason for gate in seen.gates if not gate.open]
     if closed:
         return "; ".join(closed)
-    url = preview.target.url
-    await git.fetch(url)
+    await git.fetch(preview.target.url)
     early = seen.promotion.early if seen.promotion is not None and seen.promotion.is_ahead else None
     # What was applied before the merge has left its commits on the branch.
     wanted = early.ready if early is not None and early.ready is not None else preview.tree
-    merged, approved = await git.list_files(url, head), await git.list_files(url, wanted)
-    moved = sorted(path for path in preview.touched if merged.get(path) != approved.get(path))
+    moved = await find_changed(git, preview, head, wanted)
     if moved:
         names = ", ".join(moved[:3])
         return f"the queue changes {names} before it; it is previewed again once those changes are merged"

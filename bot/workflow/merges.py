@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.domain.files import CommitId, Entry
+from bot.domain.files import CommitId, Entry, TreeId
 from bot.domain.promotion import StepStatus
 from bot.domain.review import CommitRecord, Preview, PublishRecord, StepReport
 from bot.ports import Git
@@ -31,6 +32,21 @@ async def find_lost_change(git: Git, preview: Preview, tip: CommitId) -> str:
         if not await _still_holds(git, url, before.get(path), merged, files.get(path)):
             return f"{path} is no longer what was merged"
     return ""
+
+
+async def find_lost(git: Git, preview: Preview) -> str:
+    """The same of the target as it is in the mirror, whose branch may be gone as well."""
+    tip = await git.resolve(preview.target.url, f"refs/heads/{preview.target.branch}")
+    return await find_lost_change(git, preview, tip) if tip is not None else "the branch is gone"
+
+
+async def find_changed(
+    git: Git, preview: Preview, found: CommitId, approved: CommitId | TreeId
+) -> Sequence[str]:
+    """The paths that the preview touched and that a commit has otherwise than what was approved, in order."""
+    url = preview.target.url
+    now, wanted = await git.list_files(url, found), await git.list_files(url, approved)
+    return sorted(path for path in preview.touched if now.get(path) != wanted.get(path))
 
 
 async def _still_holds(

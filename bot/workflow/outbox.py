@@ -85,8 +85,7 @@ class Outbox:
 
     async def _send(self, due: DuePost) -> None:
         payload = due.post.payload
-        owner, _, name = str(payload["repository"]).partition("/")
-        repository = Repository(owner, name)
+        repository = Repository.parse(str(payload["repository"]))
         match due.post.kind:
             case "check":
                 await self.github.post_check(repository, decode(CheckRun, payload["check"]))

@@ -7,14 +7,12 @@ nobody entitled has read the code. Of a fork nothing is run until somebody with 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight
 from bot.domain.github import CheckRun, Permission, PullNumber, PullRequest, Repository
-from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage
 from bot.domain.peoples_pulls import (
     PeoplesPull,
@@ -25,12 +23,13 @@ from bot.domain.peoples_pulls import (
     plan_stage,
     why_preview,
 )
-from bot.domain.promotion import Promotion, PromotionId, State
+from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.splitting import Place
 from bot.domain.tasks import TaskError
 from bot.domain.territory import sources_of
-from bot.ports import Conflicted, Look, Signature, TerminalError
+from bot.ports import Conflicted, Look, TerminalError
+from bot.workflow.branches import merge_for_preview
 from bot.workflow.bystanders import Bystanders, Touching
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.preview import Previewer
@@ -243,47 +242,25 @@ class PeoplesPulls:
 
     def draft(self, site: Site) -> Promotion | None:
         """The re-promotion as it would be made now, None if the Stage's task is wrong."""
-        stage, now = site.stage, self.gatherer.clock.now()
         try:
-            steps = self.gatherer.steps_of(stage)
+            draft = self.gatherer.draft(site.stage, site.freight)
         except TaskError:
             return None
-        template = stage.template.variables if stage.template is not None else ()
-        name = promotion_name(stage.metadata.name, ulid(now, secrets.token_bytes(10)), site.freight.name)
-        return Promotion(
-            id=PromotionId(name),
-            project=stage.metadata.namespace,
-            stage=stage.metadata.name,
-            freight=site.freight,
-            collection=site.collection,
-            steps=steps,
-            variables=(*stage.variables, *template),
-            actor="",
-            actor_id=0,
-            created_at=now,
-            policy_revision=self.gatherer.configuration.pipeline.revision,
-        )
+        return replace(draft, collection=site.collection, actor="")
 
     async def _preview(self, pull: PullRequest, row: PeoplesPull, site: Site) -> PeoplesPull:
         """Preview one Stage on the tree that the merge would leave, and remember it."""
         url, git = self._url(pull), self.gatherer.git
         key = _key(site.stage)
         tip = await git.resolve(url, f"refs/heads/{pull.base_branch}")
-        merged = await git.merge_trees(url, tip, pull.head) if tip is not None else None
+        now = self.gatherer.clock.now()
+        merged = await merge_for_preview(git, url, tip, pull.head, now) if tip is not None else None
         if tip is None or merged is None or isinstance(merged, Conflicted):
             paths = ", ".join(merged.paths[:5]) if isinstance(merged, Conflicted) else ""
             said = f"it conflicts with {pull.base_branch} in {paths}" if paths else "its base branch is gone"
             return await self._without_plan(pull, row, key, said)
-        now = self.gatherer.clock.now()
-        commit = await git.commit(
-            url,
-            merged.tree,
-            [tip, pull.head],
-            "merge for preview",
-            Signature("lockstep", "lockstep@localhost", now),
-        )
         try:
-            plan = await self.make(pull, site, row.plan_of(*key), tip, commit)
+            plan = await self.make(pull, site, row.plan_of(*key), tip, merged)
         except TerminalError as error:
             return await self._without_plan(pull, row, key, str(error))
         order = [_key(stage) for stage in self._in_order([site.stage, *self._stages_of(row)])]

@@ -37,7 +37,6 @@ from bot.workflow.record_file import choose_record_file, with_record
 from bot.workflow.targets import find_root, find_tip
 from bot.workflow.walk import Base, Walk
 
-_TAINTABLE = (StepClass.EDIT, StepClass.READ, StepClass.WAIT)
 _MOST_WALKS = 4
 """Walks of one preview; more than one are needed only where a rollback keeps the infrastructure."""
 

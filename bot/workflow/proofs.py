@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from bot.domain.actions import Gate, Snapshot
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.availability import KnownFreight, is_freight_available
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.model import Stage
-from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion
 from bot.ports import StageRecord
 

@@ -121,7 +121,6 @@ class Publisher:
             drop=None,
             base=preview.base,
             digest=preview.digest,
-            preview=promotion.preview,
         )
 
     def check_place(self, preview: Preview) -> Repository:

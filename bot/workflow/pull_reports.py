@@ -97,7 +97,7 @@ def _line(plan: PlannedStage, preview: Preview | None, why: str) -> PlannedLine:
     return PlannedLine(
         project=plan.promotion.project,
         stage=plan.promotion.stage,
-        freight=freight.alias or freight.name[:7],
+        freight=freight.label,
         preview=preview,
         differs=plan.differs if preview is not None else "",
         idle=plan.idle and preview is not None,

@@ -242,7 +242,7 @@ def _arrive(
     statuses: dict[_Key, FreightStatus],
 ) -> StageRecord:
     project, freight, at = promotion.project, promotion.freight, _finished(promotion)
-    present = record.history[0].items.get(freight.origin) if record.history else None
+    present = record.items.get(freight.origin)
     if present is not None and present != freight.name:
         before = statuses.get((project, present), FreightStatus())
         statuses[project, present] = leave_stage(before, record.stage, at)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, replace
 
+from bot.domain.actions import Snapshot
 from bot.domain.availability import KnownFreight, available_freight, index_freight
 from bot.domain.freight import Freight
-from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage
-from bot.domain.planning import Snapshot
-from bot.domain.promotion import Promotion, PromotionId
+from bot.domain.promotion import Promotion
 from bot.domain.tasks import TaskError
 from bot.ports import TerminalError
 from bot.reports.body import render_body, render_title
@@ -79,24 +77,7 @@ class Rehearsal:
         raise TerminalError(f"{project} has no Freight yet; publish what its Warehouses watch")
 
     def _promotion(self, stage: Stage, freight: Freight) -> Promotion:
-        now = self.worker.clock.now()
         try:
-            steps = self.worker.gatherer.steps_of(stage)
+            return self.worker.gatherer.draft(stage, freight)
         except TaskError as error:
             raise TerminalError(str(error)) from error
-        template = stage.template.variables if stage.template is not None else ()
-        return Promotion(
-            id=PromotionId(
-                promotion_name(stage.metadata.name, ulid(now, secrets.token_bytes(10)), freight.name)
-            ),
-            project=stage.metadata.namespace,
-            stage=stage.metadata.name,
-            freight=freight,
-            collection=(freight,),
-            steps=steps,
-            variables=(*stage.variables, *template),
-            actor="lockstep",
-            actor_id=0,
-            created_at=now,
-            policy_revision=self.worker.configuration.pipeline.revision,
-        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from bot.domain.actions import Snapshot
 from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.before_merge import applies_before
 from bot.domain.drift import describe as describe_drift
@@ -14,7 +15,7 @@ from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
 from bot.domain.model import Stage
-from bot.domain.planning import Snapshot, merge_method
+from bot.domain.planning import merge_method
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
@@ -106,20 +107,20 @@ class Reporter:
         said = waiting if seen.promotion is not None else promotion.reason
         view = await self.view(promotion, preview, said, seen)
         if promotion.merge_commit is None and promotion.head is not None and preview is not None:
-            await self._queue_check(repository, render_gate_check(_on_what_stands(view, seen)))
-            await self._queue_check(repository, render_plan_check(view))
-            await self._queue_comment(
-                repository, promotion.pull, render_plan_comment(view), "plan", promotion
+            await self.post_check(repository, render_gate_check(_on_what_stands(view, seen)))
+            await self.post_check(repository, render_plan_check(view))
+            await self.post_comment(
+                repository, promotion.pull, _marker("plan", promotion), render_plan_comment(view)
             )
         rebuilt = promotion.state.ended and promotion.preview == 0
         if rebuilt and not promotion.blocked:
             # Of what was read back from GitHub less is known than is shown there.
             return
         if promotion.merge_commit is not None:
-            await self._queue_check(repository, render_outcome_check(view))
-        if promotion.merge_commit is not None or (promotion.is_ahead and promotion.effects_begun):
-            await self._queue_comment(
-                repository, promotion.pull, render_outcome_comment(view), "outcome", promotion
+            await self.post_check(repository, render_outcome_check(view))
+        if promotion.merge_commit is not None or promotion.has_begun_ahead:
+            await self.post_comment(
+                repository, promotion.pull, _marker("outcome", promotion), render_outcome_comment(view)
             )
         if rebuilt:
             return
@@ -131,24 +132,12 @@ class Reporter:
 
     async def reply(self, repository: Repository, number: PullNumber, key: str, body: str) -> None:
         """Answer a command; the same key answers once."""
-        payload: dict[str, Json] = {
-            "repository": str(repository),
-            "number": number,
-            "body": body,
-            "marker": key,
-        }
-        await self.store.queue_post(Post(f"reply/{key}", "comment", str(repository), _COMMENTS, payload))
+        await self.store.queue_post(_comment(f"reply/{key}", repository, number, key, body))
 
     async def post_comment(self, repository: Repository, number: PullNumber, marker: str, body: str) -> None:
-        """Wish for a sticky comment that no Promotion's report owns."""
-        payload: dict[str, Json] = {
-            "repository": str(repository),
-            "number": number,
-            "body": body,
-            "marker": marker,
-        }
+        """Wish for a sticky comment, told from others by its marker."""
         key = f"comment/{repository}/{number}/{marker}"
-        await self.store.queue_post(Post(key, "comment", str(repository), _COMMENTS, payload))
+        await self.store.queue_post(_comment(key, repository, number, marker, body))
 
     async def react(self, repository: Repository, comment: int, content: str) -> None:
         """React to a person's comment."""
@@ -158,24 +147,7 @@ class Reporter:
 
     async def post_check(self, repository: Repository, check: CheckRun) -> None:
         """Wish for a check run on a commit."""
-        await self._queue_check(repository, check)
-
-    async def _queue_check(self, repository: Repository, check: CheckRun) -> None:
         await self.store.queue_post(check_post(repository, check))
-
-    async def _queue_comment(
-        self, repository: Repository, number: PullNumber, body: str, name: str, promotion: Promotion
-    ) -> None:
-        marker = f"lockstep:{name}:{promotion.project}:{promotion.stage}"
-        payload: dict[str, Json] = {
-            "repository": str(repository),
-            "number": number,
-            "body": body,
-            "marker": marker,
-        }
-        await self.store.queue_post(
-            Post(f"comment/{repository}/{number}/{marker}", "comment", str(repository), _COMMENTS, payload)
-        )
 
     async def _queue_deployment(
         self, repository: Repository, promotion: Promotion, merge: CommitId, view: PromotionView
@@ -249,8 +221,23 @@ class Reporter:
         self, record: StageRecord, promotion: Promotion
     ) -> tuple[Freight, FreightStatus] | None:
         """The Freight of the Promotion's origin that a Stage has now."""
-        name = record.history[0].items.get(promotion.freight.origin) if record.history else None
+        name = record.items.get(promotion.freight.origin)
         return await self.store.get_freight(record.project, name) if name is not None else None
+
+
+def _marker(name: str, promotion: Promotion) -> str:
+    """What tells a Stage's sticky comments apart."""
+    return f"lockstep:{name}:{promotion.project}:{promotion.stage}"
+
+
+def _comment(key: str, repository: Repository, number: PullNumber, marker: str, body: str) -> Post:
+    payload: dict[str, Json] = {
+        "repository": str(repository),
+        "number": number,
+        "body": body,
+        "marker": marker,
+    }
+    return Post(key, "comment", str(repository), _COMMENTS, payload)
 
 
 def describe_write_back(policy: ReviewPolicy, preview: Preview | None) -> str:

@@ -25,7 +25,7 @@ from bot.workflow.early import EarlyApplier, event_kind, failed_ahead, remember
 from bot.workflow.evaluation import Evaluator
 from bot.workflow.follow_ups import OpenFollowUps
 from bot.workflow.fulfil import Fulfiller, Task
-from bot.workflow.merges import find_lost_change, without_review
+from bot.workflow.merges import find_changed, find_lost, without_review
 from bot.workflow.outcomes import Finished, Mergeable, Stopped, Waiting
 from bot.workflow.preview import Previewer
 from bot.workflow.publish import Branch, Publisher, Texts
@@ -90,7 +90,7 @@ class Worker:
 
     def _refused(self, promotion: Promotion, message: str) -> Promotion:
         """No retry can help: before the merge the Promotion ends, after it it fails and holds its Stage."""
-        if promotion.is_ahead and promotion.effects_begun:
+        if promotion.has_begun_ahead:
             return failed_ahead(promotion, message)
         blocked = promotion.effects_begun or promotion.merge_commit is not None
         return replace(
@@ -236,10 +236,8 @@ class Worker:
         revision = self.configuration.pipeline.revision
         if stage is None or promotion.policy_revision == revision:
             return promotion
-        template = stage.template
-        variables = (*stage.variables, *(template.variables if template is not None else ()))
         steps = self.gatherer.steps_of(stage)
-        return replace(promotion, steps=steps, variables=variables, policy_revision=revision)
+        return replace(promotion, steps=steps, variables=stage.task_variables, policy_revision=revision)
 
     # -- fulfil --------------------------------------------------------------------------------------------------
 
@@ -310,9 +308,7 @@ class Worker:
         ended = await self._reverted(promotion, preview)
         if ended is not None:
             return ended
-        merged = await self.git.list_files(url, merge)
-        expected = await self.git.list_files(url, preview.tree)
-        changed = sorted(path for path in preview.touched if merged.get(path) != expected.get(path))
+        changed = await find_changed(self.git, preview, merge, preview.tree)
         pull = await self.gatherer.find_pull(promotion)
         # Of a head that was pushed after the preview nobody has approved anything, whichever paths it touches.
         known = pull is not None and pull.head in promotion.heads
@@ -334,9 +330,7 @@ class Worker:
 
     async def _reverted(self, promotion: Promotion, preview: Preview) -> Promotion | None:
         """The end of a Promotion whose merge was undone before anything was done, None if the merge stands."""
-        url = preview.target.url
-        tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
-        lost = await find_lost_change(self.git, preview, tip) if tip is not None else "the branch is gone"
+        lost = await find_lost(self.git, preview)
         if not lost:
             return None
         await self._clean(promotion)

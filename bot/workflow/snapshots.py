@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from bot.domain.actions import Gate, Snapshot
 from bot.domain.analysis import AnalysisRun
 from bot.domain.approvals import Standing, Tally, count_approvals
 from bot.domain.auto_promotion import is_auto_promotion_enabled
@@ -14,10 +16,11 @@ from bot.domain.before_merge import METHOD, describe_done
 from bot.domain.files import CommitId
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import PullRequest, Repository, User
+from bot.domain.identity import promotion_name, ulid
 from bot.domain.model import Stage, Step
 from bot.domain.peoples_pulls import early_reviewers
-from bot.domain.planning import Gate, Snapshot, merge_method
-from bot.domain.promotion import Promotion, State, StepStatus
+from bot.domain.planning import merge_method
+from bot.domain.promotion import Promotion, PromotionId, State, StepStatus
 from bot.domain.review import Preview
 from bot.domain.review_policy import ReviewPolicy
 from bot.domain.step_kinds import StepClass
@@ -29,7 +32,7 @@ from bot.workflow.candidates import choose_candidate, describe_difference, not_b
 from bot.workflow.configuration import Configuration
 from bot.workflow.gates import gates_of, needed_approvals, with_apply
 from bot.workflow.going_back import GoingBack
-from bot.workflow.merges import find_lost_change
+from bot.workflow.merges import find_lost
 from bot.workflow.proofs import (
     explain_verifications,
     present_runs,
@@ -230,8 +233,7 @@ class Gatherer:
             return ""
         url = preview.target.url
         await self.git.fetch(url)
-        tip = await self.git.resolve(url, f"refs/heads/{preview.target.branch}")
-        return await find_lost_change(self.git, preview, tip) if tip is not None else "the branch is gone"
+        return await find_lost(self.git, preview)
 
     async def _done(self, promotion: Promotion, preview: Preview) -> str:
         """What was applied before the merge, of a promotion that applies there."""
@@ -267,8 +269,25 @@ class Gatherer:
             return ()
         pipeline, project = self.configuration.pipeline, stage.metadata.namespace
         tasks = {name: task for (owner, name), task in pipeline.tasks.items() if owner == project}
-        variables = (*stage.variables, *template.variables)
-        return inflate_steps(template.steps, tasks, pipeline.cluster_tasks, variables)
+        return inflate_steps(template.steps, tasks, pipeline.cluster_tasks, stage.task_variables)
+
+    def draft(self, stage: Stage, freight: Freight) -> Promotion:
+        """A Promotion of this Freight alone as it would be made now, the bot's own. Raises TaskError."""
+        steps, now = self.steps_of(stage), self.clock.now()
+        name = promotion_name(stage.metadata.name, ulid(now, secrets.token_bytes(10)), freight.name)
+        return Promotion(
+            id=PromotionId(name),
+            project=stage.metadata.namespace,
+            stage=stage.metadata.name,
+            freight=freight,
+            collection=(freight,),
+            steps=steps,
+            variables=stage.task_variables,
+            actor="lockstep",
+            actor_id=0,
+            created_at=now,
+            policy_revision=self.configuration.pipeline.revision,
+        )
 
     def _steps_changed(self, stage: Stage, promotion: Promotion, preview: Preview | None) -> bool:
         if promotion.state not in (State.REVIEW, State.QUEUED) or preview is None:
@@ -276,7 +295,7 @@ class Gatherer:
         if promotion.policy_revision == self.configuration.pipeline.revision:
             return False
         try:
-            return self.steps_of(stage) != promotion.steps or _variables(stage) != promotion.variables
+            return self.steps_of(stage) != promotion.steps or stage.task_variables != promotion.variables
         except TaskError:
             return False
 
@@ -304,10 +323,6 @@ class Gatherer:
             kept = (known, index_freight(KnownFreight(freight, status) for freight, status in known))
             self.indexes[project] = kept
         return kept[1]
-
-
-def _variables(stage: Stage) -> object:
-    return (*stage.variables, *(stage.template.variables if stage.template is not None else ()))
 
 
 def _retry_at(preview: Preview) -> datetime | None:

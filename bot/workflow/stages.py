@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import logging
-import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import assert_never
 
-from bot.domain.auto_promotion import Hold as OriginHold
-from bot.domain.auto_promotion import holds_after_promotion
-from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
-from bot.domain.freight import Freight, FreightOrigin
-from bot.domain.identity import promotion_name, ulid
-from bot.domain.model import Stage
-from bot.domain.planning import (
+from bot.domain.actions import (
+    Act,
     BeginApply,
     BeginFulfil,
     ContinueFulfil,
@@ -29,9 +24,14 @@ from bot.domain.planning import (
     StartPromotion,
     StartRollback,
     Wait,
-    plan,
 )
-from bot.domain.promotion import Promotion, PromotionId, State
+from bot.domain.auto_promotion import Hold as OriginHold
+from bot.domain.auto_promotion import holds_after_promotion
+from bot.domain.availability import KnownFreight, available_freight, index_freight, verify_in_stage
+from bot.domain.freight import Freight, FreightName, FreightOrigin
+from bot.domain.model import Stage
+from bot.domain.planning import plan
+from bot.domain.promotion import Promotion, State
 from bot.domain.tasks import TaskError
 from bot.ports import Event, GitHub, Look, MergeDone, StageRecord, Store, TerminalError
 from bot.workflow import early, engine
@@ -107,28 +107,19 @@ class StageLooker:
         """Create a Promotion of any kind, as `start` does."""
         project, name = stage.metadata.namespace, stage.metadata.name
         try:
-            steps = self.gatherer.steps_of(stage)
+            draft = self.gatherer.draft(stage, freight)
         except TaskError as error:
             return str(error)
-        now = self.gatherer.clock.now()
+        now = draft.created_at
         record = await self.store.get_stage(project, name)
-        promotion = Promotion(
-            id=PromotionId(promotion_name(name, ulid(now, secrets.token_bytes(10)), freight.name)),
-            project=project,
-            stage=name,
-            freight=freight,
-            collection=await self._collection(
-                project, freight, record.history[0].items if record.history else {}
-            ),
-            steps=steps,
-            variables=(*stage.variables, *(stage.template.variables if stage.template is not None else ())),
+        promotion = replace(
+            draft,
+            collection=await self._collection(project, freight, record.items),
             actor=asking.actor,
             actor_id=asking.actor_id,
-            created_at=now,
             rollback=asking.rollback,
             corrects=asking.corrects,
             why=asking.why,
-            policy_revision=self.gatherer.configuration.pipeline.revision,
         )
         if not await self.store.create_promotion(promotion):
             return f"{name} has an unfinished promotion"
@@ -182,21 +173,7 @@ class StageLooker:
 
     # -- actions -------------------------------------------------------------------------------------------------
 
-    async def _act(
-        self,
-        seen: Snapshot,
-        action: StartPromotion
-        | StartRollback
-        | MakePreview
-        | Merge
-        | BeginFulfil
-        | BeginApply
-        | ContinueFulfil
-        | EnsureSegment
-        | Hold
-        | Halt
-        | End,
-    ) -> None:
+    async def _act(self, seen: Snapshot, action: Act) -> None:
         promotion = seen.promotion
         match action:
             case StartPromotion(freight=freight):
@@ -340,11 +317,12 @@ class StageLooker:
         stages = self.gatherer.configuration.stages_in_order(project)
         return [Look("stage", f"{project}/{stage.metadata.name}", "Freight moved on") for stage in stages]
 
-    async def _collection(self, project: str, freight: Freight, present: object) -> tuple[Freight, ...]:
+    async def _collection(
+        self, project: str, freight: Freight, present: Mapping[FreightOrigin, FreightName]
+    ) -> tuple[Freight, ...]:
         """The promoted Freight with that of the other origins, which the Stage keeps."""
         others = []
-        items = dict(present) if isinstance(present, dict) else {}
-        for origin, name in items.items():
+        for origin, name in present.items():
             found = await self.store.get_freight(project, name) if origin != freight.origin else None
             if found is not None:
                 others.append(found[0])
@@ -364,7 +342,7 @@ def _segment_id(promotion: Promotion) -> str:
 
 def rolled_back(record: StageRecord, hold: OriginHold) -> StageRecord:
     """A Stage that goes back: what it leaves is quarantined, and newer Freight is held."""
-    left = record.history[0].items.get(hold.origin) if record.history else None
+    left = record.items.get(hold.origin)
     quarantine = (*record.quarantine, left) if left not in (None, hold.freight) else record.quarantine
     return replace(record, quarantine=quarantine, holds={**record.holds, hold.origin: hold})
 

@@ -23,9 +23,10 @@ from bot.adapters.store.store import open_store
 from bot.adapters.store.tables import freight as table
 from bot.adapters.vault import KeyFileVault
 from bot.app import load
+from bot.domain.actions import Wait
 from bot.domain.freight import Freight, FreightName, FreightOrigin, FreightStatus, Image, Verified
 from bot.domain.history import FreightCollection
-from bot.domain.planning import Wait, plan
+from bot.domain.planning import plan
 from bot.ports import Git, GitHub, StageRecord, Store
 from bot.workflow.configuration import Configuration
 from bot.workflow.snapshots import Gatherer

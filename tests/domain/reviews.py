@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from bot.domain.actions import Gate, Snapshot
 from bot.domain.files import Change, CommitId, File, TreeId
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
 from bot.domain.github import PullNumber, PullRequest, Repository, User
@@ -14,7 +15,6 @@ from bot.domain.model import (
     Metadata,
     Stage,
 )
-from bot.domain.planning import Gate, Snapshot
 from bot.domain.promotion import Promotion, PromotionId, State, StepStatus, Target
 from bot.domain.review import (
     ApplyKind,

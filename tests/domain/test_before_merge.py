@@ -7,10 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.domain.before_merge import applies_before, describe_apply_gate, describe_done, merge_point
-from bot.domain.files import CommitId
-from bot.domain.keeping import keeps_infra, kept_paths
-from bot.domain.planning import (
+from bot.domain.actions import (
     Action,
     BeginApply,
     BeginFulfil,
@@ -23,8 +20,11 @@ from bot.domain.planning import (
     Merge,
     Snapshot,
     Wait,
-    plan,
 )
+from bot.domain.before_merge import applies_before, describe_apply_gate, describe_done, merge_point
+from bot.domain.files import CommitId
+from bot.domain.keeping import keeps_infra, kept_paths
+from bot.domain.planning import plan
 from bot.domain.promotion import EarlyApply, Promotion, State, StepRun, StepStatus, Stop
 from bot.domain.review import ApplyKind, KeptRecord, Patch, Preview, Split, StepReport
 from bot.domain.review_policy import ReviewPolicy

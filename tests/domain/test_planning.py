@@ -7,10 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.domain.approvals import Tally
-from bot.domain.files import CommitId
-from bot.domain.freight import FreightOrigin
-from bot.domain.planning import (
+from bot.domain.actions import (
     Action,
     BeginFulfil,
     ContinueFulfil,
@@ -24,8 +21,11 @@ from bot.domain.planning import (
     StartPromotion,
     StartRollback,
     Wait,
-    plan,
 )
+from bot.domain.approvals import Tally
+from bot.domain.files import CommitId
+from bot.domain.freight import FreightOrigin
+from bot.domain.planning import plan
 from bot.domain.promotion import State, Stop
 from bot.domain.review import GateRecord, MergeRecord, Patch, Problem, Split
 from bot.domain.review_policy import ReviewPolicy

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally
 from bot.domain.files import Change, File
 from bot.domain.github import CheckRun
-from bot.domain.planning import Gate
 from bot.domain.promotion import EarlyApply, State, StepStatus, Stop
 from bot.domain.review import ApplyKind, Lane, Patch, PreparedCommit, Problem, Split
 from bot.domain.terraform import Action, AttributeChange, ResourceChange

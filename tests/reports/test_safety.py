@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally, Verdict
 from bot.domain.files import Change, File
-from bot.domain.planning import Gate
 from bot.domain.promotion import State, StepStatus, Stop
 from bot.domain.review import EffectRecord, Patch, Presence, Problem, Split, StepReport
 from bot.domain.step_kinds import StepClass

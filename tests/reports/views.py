@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from bot.domain.actions import Gate
 from bot.domain.approvals import Tally, Verdict
 from bot.domain.files import Change, CommitId, File, TreeId
 from bot.domain.freight import Freight, FreightName, FreightOrigin, Image
 from bot.domain.github import PullNumber
 from bot.domain.model import Step
-from bot.domain.planning import Gate
 from bot.domain.promotion import Promotion, PromotionId, State, StepRun, StepStatus, Target
 from bot.domain.review import (
     ApplyKind,

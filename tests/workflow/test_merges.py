@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bot.adapters.git import GitMirror
+from bot.domain.actions import Gate
 from bot.domain.files import Change, CommitId, File, TreeId
 from bot.domain.github import Conclusion
-from bot.domain.planning import Gate
 from bot.domain.promotion import Target
 from bot.domain.review import Patch, PreparedCommit, Preview, Split
 from bot.ports import TransientError

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from bot.domain.actions import Gate
 from bot.domain.analysis import AnalysisRun, Phase
 from bot.domain.availability import approve_for_stage, verify_in_stage
 from bot.domain.freight import FreightStatus
 from bot.domain.model import FreightSources
-from bot.domain.planning import Gate
 from bot.workflow.proofs import explain_verifications, verification_gates
 from tests.domain import builders, reviews
 
