@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bot.domain.github import ReviewState
 from bot.domain.promotion import Promotion, State
 from bot.domain.review import Preview
-from tests.e2e.pipelines import task
 from tests.workflow.life import Bot, QuickLoop, World
 from tests.workflow.life_claims import BRANCH
 from tests.workflow.life_pipeline import VALUES, freight
 
 
 class Bed:
-    """A Stage whose task has these steps; nothing is released yet."""
+    """A Stage with these files of the configuration in place of the usual ones; nothing is released yet."""
 
-    def __init__(self, loop: QuickLoop, directory: Path, steps: Sequence[str]) -> None:
-        self.world = World(loop, directory, acts=False, files={"promote.yaml": task(steps)})
+    def __init__(self, loop: QuickLoop, directory: Path, files: Mapping[str, str]) -> None:
+        self.world = World(loop, directory, acts=False, files=files)
         self.run = loop.run_until_complete
         self.start()
 
@@ -78,4 +77,4 @@ class Bed:
 
 
 Begin = Callable[..., Bed]
-"""Begins the life of a Stage whose task has the steps that are given."""
+"""Begins the life of a Stage whose task has the steps that are given, if any are; `review` is its ReviewPolicy."""
