@@ -38,6 +38,11 @@ def outputs_of(outcome: object) -> dict[str, Json]:
     return {o.name: o.after.value if isinstance(o.after, Sensitive) else o.after for o in made.plan.outputs}  # type: ignore[misc]
 
 
+def in_runs(directory: Path, folder: str, pattern: str) -> list[Path]:
+    """What runs have in one of their two folders, `work` (the tree) or `scratch`."""
+    return [path for run in (directory / "data").glob("runs/*") for path in (run / folder).glob(pattern)]
+
+
 def test_the_kernel_of_the_tests_has_landlock() -> None:
     assert landlock.version() >= 1
 
@@ -287,7 +292,7 @@ async def test_terraform_ends_in_good_order_when_the_bot_is_killed(
         SLOW,
         cwd=os.getcwd(),
     )
-    await until(lambda: bool(list((tmp_path / "data").glob("runs/*/scratch/home/pid"))))
+    await until(lambda: bool(in_runs(tmp_path, "scratch", "home/pid")))
     bot.send_signal(signal.SIGKILL)
     await bot.wait()
     # The next bot waits for what the dead one left running, and then finds its state complete and unlocked.
@@ -303,7 +308,7 @@ async def test_a_state_in_the_tree_outlives_a_killed_bot(tmp_path: Path) -> None
     bot = await asyncio.create_subprocess_exec(
         sys.executable, "-c", textwrap.dedent(BOT), str(tmp_path), "", SLOW, cwd=os.getcwd()
     )
-    await until(lambda: bool(list((tmp_path / "data").glob("runs/*/scratch/home/pid"))))
+    await until(lambda: bool(in_runs(tmp_path, "scratch", "home/pid")))
     bot.send_signal(signal.SIGKILL)
     await bot.wait()
     with pytest.raises(TerminalError, match="is kept in"):
@@ -315,10 +320,10 @@ async def test_a_sweep_clears_what_a_killed_bot_left(tmp_path: Path, states: Sta
     bot = await asyncio.create_subprocess_exec(
         sys.executable, "-c", textwrap.dedent(BOT), str(tmp_path), "", SLOW, cwd=os.getcwd()
     )
-    await until(lambda: bool(list((tmp_path / "data").glob("runs/*/scratch/home/pid"))))
+    await until(lambda: bool(in_runs(tmp_path, "scratch", "home/pid")))
     runner = make_runner(tmp_path)
     await runner.sweep()
-    assert list((tmp_path / "data").glob("runs/*/work/infra/main.tf")), "a run that goes on is left alone"
+    assert in_runs(tmp_path, "work", "infra/main.tf"), "a run that goes on is left alone"
     bot.send_signal(signal.SIGKILL)
     await bot.wait()
     terraform = int(next((tmp_path / "data").glob("runs/*/child")).read_text())
@@ -330,11 +335,11 @@ async def test_a_sweep_clears_what_a_killed_bot_left(tmp_path: Path, states: Sta
     # A process counts as ended when its first thread has, and keeps its files until the last one.
     for _ in range(100):
         await runner.sweep()
-        if not list((tmp_path / "data").glob("runs/*/work/*")):
+        if not in_runs(tmp_path, "work", "*"):
             break
         await asyncio.sleep(0.02)
-    assert not list((tmp_path / "data").glob("runs/*/work/*"))
-    assert not list((tmp_path / "data").glob("runs/*/scratch/*"))
+    assert not in_runs(tmp_path, "work", "*")
+    assert not in_runs(tmp_path, "scratch", "*")
     (kept,) = (tmp_path / "data/rescued").iterdir()
     assert b'"first"' in runner.read_rescued("demo/dev", kept)
 

@@ -31,6 +31,13 @@ def test_every_command_is_described(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", re.findall(r'add_parser\(\s*"([a-z]+)"', (ROOT / "bot" / "__main__.py").read_text())
+)
+def test_every_command_of_the_command_line_is_described(name: str) -> None:
+    assert f"\n| `lockstep {name}" in OPERATING
+
+
+@pytest.mark.parametrize(
     "name", sorted(set(re.findall(r'"(LOCKSTEP_[A-Z_]+)"', (ROOT / "bot" / "settings.py").read_text())))
 )
 def test_every_setting_is_described(name: str) -> None:

@@ -127,82 +127,31 @@ def test_the_gravest_finding_counts_and_doubt_is_never_no_drift(seen: StageLook,
 OPEN = replace(BLANK, shown=DRIFTED, issue=7, open=True)
 CLOSED = replace(OPEN, open=False, shown=None)
 DISMISSED = replace(OPEN, open=False, dismissed=DRIFTED.digest)
+UNSEEN, PENDING = look(state(Finding.UNSEEN)), look(state(Finding.PENDING))
+LEAVE, DISMISS = IssuePlan(IssueAction.LEAVE), IssuePlan(IssueAction.LEAVE, dismissed=DRIFTED.digest)
+CREATE, EDIT = IssuePlan(IssueAction.OPEN), IssuePlan(IssueAction.EDIT)
+TELL = IssuePlan(IssueAction.EDIT, comment=True)
+REOPEN, CLOSE = IssuePlan(IssueAction.REOPEN, comment=True), IssuePlan(IssueAction.CLOSE, comment=True)
 
 
 @pytest.mark.parametrize(
     ("record", "seen", "open_now", "wanted"),
     [
-        pytest.param(BLANK, DRIFTED, None, IssuePlan(IssueAction.OPEN), id="the first drift opens it"),
-        pytest.param(BLANK, CLEAN, None, IssuePlan(IssueAction.LEAVE), id="nothing to show"),
-        pytest.param(
-            OPEN, DRIFTED, True, IssuePlan(IssueAction.EDIT), id="the same drift: edited in silence"
-        ),
-        pytest.param(
-            OPEN, OTHER, True, IssuePlan(IssueAction.EDIT, comment=True), id="another drift: a comment"
-        ),
-        pytest.param(
-            OPEN, CLEAN, True, IssuePlan(IssueAction.CLOSE, comment=True), id="gone: closed with a comment"
-        ),
-        pytest.param(
-            OPEN, CLEAN, False, IssuePlan(IssueAction.LEAVE), id="gone, and a person closed it before"
-        ),
-        pytest.param(
-            OPEN,
-            DRIFTED,
-            False,
-            IssuePlan(IssueAction.LEAVE, dismissed=DRIFTED.digest),
-            id="a person closed it: the same drift leaves it closed",
-        ),
-        pytest.param(
-            DISMISSED,
-            DRIFTED,
-            False,
-            IssuePlan(IssueAction.LEAVE, dismissed=DRIFTED.digest),
-            id="and again at every look",
-        ),
-        pytest.param(
-            DISMISSED,
-            OTHER,
-            False,
-            IssuePlan(IssueAction.REOPEN, comment=True),
-            id="another drift opens it again",
-        ),
-        pytest.param(
-            OPEN,
-            OTHER,
-            False,
-            IssuePlan(IssueAction.REOPEN, comment=True),
-            id="closed, and another drift by then",
-        ),
-        pytest.param(
-            CLOSED,
-            DRIFTED,
-            False,
-            IssuePlan(IssueAction.REOPEN, comment=True),
-            id="we closed it: new drift opens it",
-        ),
-        pytest.param(OPEN, DRIFTED, None, IssuePlan(IssueAction.OPEN), id="it was deleted"),
-        pytest.param(
-            OPEN,
-            look(state(Finding.UNSEEN)),
-            True,
-            IssuePlan(IssueAction.EDIT),
-            id="could not look: it stays open",
-        ),
-        pytest.param(
-            OPEN,
-            look(state(Finding.PENDING)),
-            True,
-            IssuePlan(IssueAction.EDIT),
-            id="own changes: it stays open",
-        ),
-        pytest.param(
-            OPEN,
-            look(state(Finding.UNSEEN)),
-            False,
-            IssuePlan(IssueAction.LEAVE, dismissed=DRIFTED.digest),
-            id="could not look, and a person closed it: remembered",
-        ),
+        pytest.param(BLANK, DRIFTED, None, CREATE, id="the first drift opens it"),
+        pytest.param(BLANK, CLEAN, None, LEAVE, id="nothing to show"),
+        pytest.param(OPEN, DRIFTED, True, EDIT, id="the same drift: edited in silence"),
+        pytest.param(OPEN, OTHER, True, TELL, id="another drift: a comment"),
+        pytest.param(OPEN, CLEAN, True, CLOSE, id="gone: closed with a comment"),
+        pytest.param(OPEN, CLEAN, False, LEAVE, id="gone, and a person closed it before"),
+        pytest.param(OPEN, DRIFTED, False, DISMISS, id="a person closed it: the same drift leaves it closed"),
+        pytest.param(DISMISSED, DRIFTED, False, DISMISS, id="and again at every look"),
+        pytest.param(DISMISSED, OTHER, False, REOPEN, id="another drift opens it again"),
+        pytest.param(OPEN, OTHER, False, REOPEN, id="closed, and another drift by then"),
+        pytest.param(CLOSED, DRIFTED, False, REOPEN, id="we closed it: new drift opens it"),
+        pytest.param(OPEN, DRIFTED, None, CREATE, id="it was deleted"),
+        pytest.param(OPEN, UNSEEN, True, EDIT, id="could not look: it stays open"),
+        pytest.param(OPEN, PENDING, True, EDIT, id="own changes: it stays open"),
+        pytest.param(OPEN, UNSEEN, False, DISMISS, id="could not look, and a person closed it: remembered"),
     ],
 )
 def test_what_is_done_to_the_issue(

@@ -9,6 +9,7 @@ import pytest
 
 from bot.sandbox.cloud import CloudFaults
 from bot.sandbox.github.records import Deployment, DeploymentStatus, PullRequest
+from tests.e2e.beside import is_locked, until_unlocked
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import URL, C, O, P, Seed, commit, values
 from tests.e2e.road import Road
@@ -108,11 +109,11 @@ async def test_a_kill_during_the_apply_leaves_an_unknown_outcome_to_a_person(rel
     road.sandbox.cloud.faults = CloudFaults(slow=20.0, path="acme/account")
     merge = await road.merge(pull.number)
     # The function is changed while the account's quotas are waited for.
-    await road.until("the apply to hold the lock", lambda: _locked(road))
+    await road.until("the apply to hold the lock", lambda: is_locked(road, STATE))
     await asyncio.sleep(2.0)
     await road.bot.kill()
     road.sandbox.cloud.faults = CloudFaults()
-    await _until_unlocked(road)
+    await until_unlocked(road, STATE)
     await road.start_bot()
     await road.wait_for_event("errored", "outcome unknown")
     await road.wait_until_quiet()
@@ -127,20 +128,6 @@ async def test_a_kill_during_the_apply_leaves_an_unknown_outcome_to_a_person(rel
     assert "tag: 1.1.0" in await road.read(VALUES)
 
 
-async def _locked(road: Road) -> bool:
-    return road.sandbox.cloud.lock(STATE) is not None
-
-
-async def _until_unlocked(road: Road) -> None:
-    """Until Terraform, which outlives the bot only to end in good order, has given the lock back."""
-    for _ in range(300):
-        if road.sandbox.cloud.lock(STATE) is None:
-            return
-        await asyncio.sleep(0.1)
-    # It was killed itself: an operator who knows that removes the lock.
-    road.sandbox.cloud.break_lock(STATE)
-
-
 async def test_a_kill_at_the_end_of_the_apply_goes_on_when_nothing_is_left(released: Road) -> None:
     road = released
     pull = await approved_release(road)
@@ -150,7 +137,7 @@ async def test_a_kill_at_the_end_of_the_apply_goes_on_when_nothing_is_left(relea
     await road.until("the state to be written", lambda: _written(road))
     await road.bot.kill()
     road.sandbox.cloud.faults = CloudFaults()
-    await _until_unlocked(road)
+    await until_unlocked(road, STATE)
     road.forget_terraform()
     await road.start_bot()
     await road.wait_for_success(after=after)

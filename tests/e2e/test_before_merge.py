@@ -12,6 +12,7 @@ from bot.sandbox.github.auth import person
 from bot.sandbox.github.errors import Refused
 from bot.sandbox.github.git import RefChange
 from bot.sandbox.github.records import PullRequest
+from tests.e2e.beside import is_locked, until_unlocked
 from tests.e2e.claims import claim_no_leak, look_before, on_merge, trailers
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import Seed
@@ -114,7 +115,7 @@ async def test_a_push_of_a_person_stops_it_after_the_apply_until_the_branch_is_s
     before = await road.tip()
     road.sandbox.cloud.faults = CloudFaults(slow=4.0, path="acme/account")
     await say(road, pull.number, "/apply")
-    await road.until("the apply to hold the lock", lambda: _is_locked(road))
+    await road.until("the apply to hold the lock", lambda: is_locked(road, STATE))
     theirs = await road.push({"README.md": "Read me first.\n"}, "Explain", branch=BRANCH)
     stopped = await road.wait_for_event("stopped", "the head moved while it was applied")
     road.sandbox.cloud.faults = CloudFaults()
@@ -158,7 +159,7 @@ async def test_a_kill_after_the_apply_applies_and_commits_nothing_twice(start_ro
     await road.until("the state to be written", applied)
     after = await road.last_event()
     await road.bot.kill()
-    await _until_unlocked(road)
+    await until_unlocked(road, STATE)
     await road.start_bot()
     await road.wait_for_success(after=after)
     await claim_one_commit(road, before, pull.number)
@@ -169,20 +170,6 @@ def _set_back(road: Road, old: str, new: str) -> None:
     world = road.sandbox.github.world
     change = RefChange(f"refs/heads/{BRANCH}", old, new)
     pushes.move_ref(world, person(world.need_user("olivia")), road.repository, change)
-
-
-async def _is_locked(road: Road) -> bool:
-    return road.sandbox.cloud.lock(STATE) is not None
-
-
-async def _until_unlocked(road: Road) -> None:
-    """Until Terraform, which outlives the bot only to end in good order, has given the lock back."""
-    for _ in range(300):
-        if road.sandbox.cloud.lock(STATE) is None:
-            return
-        await asyncio.sleep(0.1)
-    # It was killed itself: an operator who knows that removes the lock.
-    road.sandbox.cloud.break_lock(STATE)
 
 
 async def test_a_rollback_that_keeps_the_infrastructure_brings_back_the_image_alone(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 
 import pytest
 
@@ -15,6 +14,7 @@ from bot.sandbox.github.accounts import App, Installation
 from bot.sandbox.github.installing import set_suspended
 from bot.sandbox.github.rules import BranchRules
 from bot.settings import Settings
+from tests.e2e.beside import lockstep
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import Seed
 from tests.e2e.road import OPERATIONS, Road
@@ -36,16 +36,9 @@ BROKEN = (
 
 
 async def doctor(road: Road, *arguments: str) -> tuple[int, str]:
-    """Run the command with the bot's environment; status and output."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "doctor", *arguments),
-        env=road.bot.environment(road.demo),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode()
+    """What the command says of this bot; status and output."""
+    status, output, _ = await lockstep(road, "doctor", *arguments)
+    return status, output
 
 
 async def read_metrics(road: Road) -> dict[str, float]:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import sqlite3
-import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from bot.domain.history import FreightCollection
 from bot.domain.marker import read_marker, render_marker
 from bot.domain.promotion import Promotion
 from bot.sandbox.github.pulls import NewPull
+from tests.e2e.beside import lockstep
 from tests.e2e.conftest import StartRoad
 from tests.e2e.pipelines import Seed
 from tests.e2e.road import OPERATIONS, Road
@@ -29,24 +29,6 @@ from tests.e2e.talk import push_again, say
 pytestmark = pytest.mark.e2e
 
 TWO_STAGES = (("dev", ""), ("prod", "dev"))
-
-
-async def lockstep(road: Road, *arguments: str) -> tuple[int, str, str]:
-    """Run a command with the bot's environment; status, output and errors."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "bot",
-        *arguments,
-        env=road.bot.environment(road.demo),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate()
-    assert process.returncode is not None
-    assert "Traceback" not in errors.decode(), errors.decode()
-    return process.returncode, output.decode(), errors.decode()
 
 
 def data(road: Road) -> Path:

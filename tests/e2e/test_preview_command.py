@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
 import pytest
 
+from tests.e2e.beside import lockstep
 from tests.e2e.conftest import StartRoad
-from tests.e2e.road import Road
 
 pytestmark = pytest.mark.e2e
-
-
-async def preview(road: Road, *arguments: str) -> tuple[int, str, str]:
-    """Run the command with the bot's environment; status, output and errors."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "bot",
-        "preview",
-        *arguments,
-        env=road.bot.environment(road.demo),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode(), errors.decode()
 
 
 async def test_a_preview_shows_the_pull_request_and_leaves_no_trace(start_road: StartRoad) -> None:
     road = await start_road(bot=False)
     before = len(await road.requests())
-    status, shown, errors = await preview(road, "acme/dev")
+    status, shown, errors = await lockstep(road, "preview", "acme/dev")
     assert (status, errors) == (0, "")
     assert "4 to create" in shown
     assert "<known after apply: lambda_url>" in shown
@@ -54,7 +33,7 @@ async def test_what_is_not_there_is_named(
     start_road: StartRoad, arguments: tuple[str, ...], says: str
 ) -> None:
     road = await start_road(bot=False)
-    status, shown, errors = await preview(road, *arguments)
+    status, shown, errors = await lockstep(road, "preview", *arguments)
     assert (status, shown) == (1, "")
     assert says in errors
     assert "Traceback" not in errors

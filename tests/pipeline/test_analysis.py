@@ -23,7 +23,7 @@ spec:
   subscriptions:
     - image: {repoURL: reg.example/app, constraint: ^1.0.0}
 """
-STAGE = """\
+DEV = """\
 apiVersion: kargo.akuity.io/v1alpha1
 kind: Stage
 metadata: {name: dev, namespace: shop}
@@ -37,12 +37,17 @@ spec:
     spec:
       steps:
         - {uses: fail, config: {message: x}}
+"""
+STAGE = (
+    DEV
+    + """\
   verification:
     analysisTemplates:
       - name: healthy
     args:
       - {name: host, value: "${{ vars.host }}"}
 """
+)
 TEMPLATE = """\
 apiVersion: argoproj.io/v1alpha1
 kind: AnalysisTemplate

@@ -35,7 +35,7 @@ from bot.workflow.drift_issues import DriftIssues
 from bot.workflow.reporting import Reporter
 from bot.workflow.snapshots import Gatherer
 from bot.workflow.stages import Asking, StageLooker
-from tests.pipeline.test_analysis import BASE
+from tests.pipeline.test_analysis import BASE, DEV
 from tests.reports.views import apply
 from tests.reports.views import preview as any_preview
 from tests.web.site import Hands
@@ -43,19 +43,7 @@ from tests.web.site import Hands
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 OPERATIONS = Repository("acme", "operations")
 URL = "https://git.example/acme/operations.git"
-STAGE = """\
-apiVersion: kargo.akuity.io/v1alpha1
-kind: Stage
-metadata: {name: dev, namespace: shop}
-spec:
-  requestedFreight:
-    - origin: {kind: Warehouse, name: apps}
-      sources: {direct: true}
-  promotionTemplate:
-    spec:
-      steps:
-        - {uses: fail, config: {message: x}}
----
+POLICY = """\
 apiVersion: lockstep.dev/v1alpha1
 kind: ReviewPolicy
 metadata: {name: watched, namespace: shop}
@@ -213,7 +201,7 @@ class Bed:
 @pytest.fixture
 async def bed(tmp_path: Path) -> AsyncIterator[Bed]:
     (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "all.yaml").write_text(f"{BASE}\n---\n{STAGE}")
+    (tmp_path / "config" / "all.yaml").write_text(f"{BASE}---\n{DEV}---\n{POLICY}")
     clock, vault = Hands(NOW), KeyFileVault(tmp_path / "vault.key")
     store = open_store(f"sqlite:///{tmp_path / 'lockstep.db'}", vault)
     configuration = Configuration(DirectorySource(tmp_path / "config"), store, load)

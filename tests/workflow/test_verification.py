@@ -29,23 +29,12 @@ from bot.workflow.measuring import Meter
 from bot.workflow.reverification import Reverification
 from bot.workflow.scopes import Evaluators
 from bot.workflow.verification import Verifier
-from tests.pipeline.test_analysis import BASE
+from tests.pipeline.test_analysis import BASE, DEV
 from tests.probe import Probe, open_probe
 from tests.web.site import Hands
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-STAGE = """\
-apiVersion: kargo.akuity.io/v1alpha1
-kind: Stage
-metadata: {name: dev, namespace: shop}
-spec:
-  requestedFreight:
-    - origin: {kind: Warehouse, name: apps}
-      sources: {direct: true}
-  promotionTemplate:
-    spec:
-      steps:
-        - {uses: fail, config: {message: x}}
+VERIFIED = """\
   verification:
     analysisTemplates: [{name: healthy}]
     analysisRunMetadata: {labels: {team: web}}
@@ -158,7 +147,7 @@ async def open_bed(tmp_path: Path) -> AsyncIterator[Open]:
         probe = await stack.enter_async_context(open_probe())
         http = await stack.enter_async_context(HttpClient())
         clock, opened = Hands(NOW), list[DatabaseStore]()
-        files = {"base": BASE, "stage": STAGE, "template": TEMPLATE.replace("PROBE", probe.url)}
+        files = {"base": BASE, "stage": DEV + VERIFIED, "template": TEMPLATE.replace("PROBE", probe.url)}
         (tmp_path / "config").mkdir()
         for name, text in files.items():
             (tmp_path / "config" / f"{name}.yaml").write_text(text)

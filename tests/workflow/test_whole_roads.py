@@ -2,64 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from bot.domain.github import ReviewState
-from bot.domain.promotion import Promotion, State
-from tests.e2e.pipelines import policy
-from tests.workflow.life import Bot, QuickLoop, World
+from bot.domain.promotion import State
+from tests.workflow.life_bed import Begin
 from tests.workflow.life_pipeline import freight
 
 RULE = "At least 1 approving review is required"
-BY_ITSELF = policy("autoMerge: true\n")
 
 
-@dataclass
-class Road:
-    """A bot over a world in memory, with one release under way."""
-
-    loop: QuickLoop
-    directory: Path
-
-    def begin(self, review: str, rule: str = "") -> None:
-        self.world = World(self.loop, self.directory, acts=False, files={"review.yaml": review})
-        self.world.github.rule = rule
-        self.bot = Bot(self.world)
-        self.run(self.bot.start())
-        self.release(1)
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run_until_complete(work)
-
-    def release(self, version: int) -> None:
-        self.run(self.bot.store.add_freight(freight(version, version, self.world.now())))
-        self.run(self.bot.settle())
-
-    @property
-    def promotion(self) -> Promotion:
-        found = self.run(self.bot.promotion())
-        assert found is not None
-        return found  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def road(tmp_path: Path) -> Iterator[Road]:
-    loop = QuickLoop()
-    made = Road(loop, tmp_path)
-    yield made
-    made.bot.die()
-    loop.close()
-
-
-def test_a_rule_that_keeps_it_from_being_merged_is_told_once(road: Road) -> None:
-    road.begin(BY_ITSELF, rule=RULE)
+def test_a_rule_that_keeps_it_from_being_merged_is_told_once(begin: Begin) -> None:
+    road = begin(review="autoMerge: true\n")
+    road.world.github.rule = RULE
+    road.release(1)
     for _ in range(5):
-        road.loop.passed += 60
+        road.world.loop.passed += 60
         road.run(road.bot.settle())
     assert road.promotion.reason == f"GitHub does not merge it yet: {RULE}"
     events = road.run(road.bot.store.list_events(limit=100))
@@ -72,8 +30,9 @@ def test_a_rule_that_keeps_it_from_being_merged_is_told_once(road: Road) -> None
 @pytest.mark.parametrize(
     "moves", [False, True], ids=["where nothing moves", "although the target moves elsewhere"]
 )
-def test_what_is_applied_before_the_merge_is_committed_and_merged(road: Road, *, moves: bool) -> None:
-    road.begin(policy("apply: BeforeMerge\n"))
+def test_what_is_applied_before_the_merge_is_committed_and_merged(begin: Begin, *, moves: bool) -> None:
+    road = begin(review="apply: BeforeMerge\n")
+    road.release(1)
     number = int(road.promotion.pull or 0)
     road.world.github.review(number, road.world.people["bob"], ReviewState.APPROVED)
     road.run(road.bot.settle())
@@ -84,14 +43,16 @@ def test_what_is_applied_before_the_merge_is_committed_and_merged(road: Road, *,
     assert (road.promotion.stop, road.promotion.state) == (None, State.SUCCEEDED)
 
 
-def test_the_saved_plan_of_what_a_person_replaced_is_deleted(road: Road) -> None:
-    road.begin(policy("supersede: Never\n"))
+def test_the_saved_plan_of_what_a_person_replaced_is_deleted(begin: Begin) -> None:
+    road = begin(review="supersede: Never\n")
+    road.release(1)
     former = road.promotion
-    preview = road.run(road.bot.store.get_preview(former.id, former.preview))
-    (apply,) = preview.applies
+    (apply,) = road.preview.applies
     assert road.run(road.bot.store.get_bundle(former.id, apply.bundle)) is not None
     wanted = freight(2, 2, road.world.now())
     road.run(road.bot.store.add_freight(wanted))
     road.run(road.bot.say(int(former.pull or 0), "bob", f"/promote dev {wanted.name}", 1))
-    assert road.run(road.bot.store.get_promotion(former.id)).state is State.ABORTED
+    ended = road.run(road.bot.store.get_promotion(former.id))
+    assert ended is not None
+    assert ended.state is State.ABORTED
     assert road.run(road.bot.store.get_bundle(former.id, apply.bundle)) is None
