@@ -37,6 +37,9 @@ DEFAULT_COMMANDS: Mapping[str, str] = {
 }
 """Who may give a command, by default; commands that are not listed need write permission."""
 
+_LIKE: Mapping[str, str] = {"cancel": "plan", "resume": "hold", "unfreeze": "freeze", "doctor": "plan"}
+"""Commands for which, where the policy does not name them, whoever may give another one may."""
+
 
 _DEFAULT = Metadata(name="default")
 _EVERYTHING = Selector()
@@ -73,3 +76,8 @@ class ReviewPolicy:
     argocd_timeout: float = 900.0
     drift_schedule: str = ""
     drift_correct: tuple[str, ...] = ()
+
+
+def right_to(policy: ReviewPolicy, command: str) -> str:
+    """Who may give a command under a policy, in the policy's words."""
+    return policy.commands.get(command) or policy.commands.get(_LIKE.get(command, command), "write")

@@ -168,7 +168,7 @@ class Commands:
                 # A walk that waits looks at once, to find that it is to end.
                 return await self._change(
                     asked,
-                    "plan",
+                    "cancel",
                     lambda p: replace(p, cancel_requested=True, woken=p.woken + 1, wake_at=None),
                 )
             case Rollback():
@@ -321,7 +321,7 @@ class Commands:
     async def _hold(self, asked: Asked, command: Hold | Resume) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
-        await self._allow(asked, "hold", stage)
+        await self._allow(asked, "hold" if isinstance(command, Hold) else "resume", stage)
         origin, hold = promotion.freight.origin, None
         if isinstance(command, Hold):
             why = command.reason or f"{asked.author.login} holds it"
@@ -334,12 +334,11 @@ class Commands:
     async def _freeze(self, asked: Asked, command: Freeze | Unfreeze) -> str:
         promotion = self._promotion(asked)
         stages = self.looker.gatherer.configuration.stages_in_order(promotion.project)
-        await self._allow(asked, "freeze", self._stage(asked, promotion.project, promotion.stage))
-        why = (
-            f"{command.reason or 'no reason given'} ({asked.author.login})"
-            if isinstance(command, Freeze)
-            else ""
-        )
+        right = "freeze" if isinstance(command, Freeze) else "unfreeze"
+        await self._allow(asked, right, self._stage(asked, promotion.project, promotion.stage))
+        why = ""
+        if isinstance(command, Freeze):
+            why = f"{command.reason or 'no reason given'} ({asked.author.login})"
         for stage in stages:
             name = stage.metadata.name
             await self.store.change_stage(promotion.project, name, lambda record: replace(record, frozen=why))
@@ -350,6 +349,7 @@ class Commands:
     async def _explain(self, asked: Asked) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
+        await self._let_read(asked, "explain", stage)
         seen = await self.looker.gatherer.gather(stage)
         if seen.promotion is None or seen.promotion.id != promotion.id:
             seen = Snapshot(seen.now, seen.project, stage, seen.policy, promotion=promotion)
@@ -359,12 +359,13 @@ class Commands:
     async def _status(self, asked: Asked) -> str:
         promotion = self._promotion(asked)
         stage = self._stage(asked, promotion.project, promotion.stage)
+        await self._let_read(asked, "status", stage)
         seen = await self.looker.gatherer.gather(stage)
         return render_status(await self.reporter.view(promotion, None, promotion.reason, seen))
 
     async def _doctor(self, asked: Asked) -> str:
         promotion = self._promotion(asked)
-        await self._allow(asked, "plan", self._stage(asked, promotion.project, promotion.stage))
+        await self._allow(asked, "doctor", self._stage(asked, promotion.project, promotion.stage))
         return render_doctor(await self.diagnose())
 
     # -- who and what ----------------------------------------------------------------------------------------------
@@ -372,6 +373,11 @@ class Commands:
     async def _allow(self, asked: Asked, command: str, stage: Stage) -> None:
         """Raise Refusal unless the person may; the permission is read from GitHub now."""
         await Rights(self.looker.gatherer).check(asked, command, stage)
+
+    async def _let_read(self, asked: Asked, command: str, stage: Stage) -> None:
+        """What only tells is answered to every reader, unless the policy names who may ask."""
+        if command in self.looker.gatherer.configuration.policy(stage).commands:
+            await self._allow(asked, command, stage)
 
     def _stage(self, asked: Asked, project: str, name: str) -> Stage:
         configuration = self.looker.gatherer.configuration

@@ -14,7 +14,7 @@ from bot.domain.approvals import is_entitled
 from bot.domain.github import Repository
 from bot.domain.model import Stage, Step
 from bot.domain.promotion import Promotion, State
-from bot.domain.review_policy import DEFAULT_COMMANDS, ReviewPolicy
+from bot.domain.review_policy import ReviewPolicy, right_to
 from bot.domain.tasks import TaskError
 from bot.ports import TerminalError
 from bot.workflow.buttons import Asked, Refusal
@@ -34,8 +34,7 @@ class Rights:
     async def check(self, asked: Asked, command: str, stage: Stage) -> None:
         """Whether the person may give the command for this Stage."""
         policy = self.gatherer.configuration.policy(stage)
-        needed = policy.commands.get(command, DEFAULT_COMMANDS.get(command, "write"))
-        allowed = _entries(needed, policy)
+        allowed = _entries(right_to(policy, command), policy)
         login = asked.author.login
         for repository in await self._repositories(stage):
             try:
