@@ -9,6 +9,7 @@ tells) or `kept` (right after it). Every write is noted in the file `KILL_LOG`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import re
@@ -122,6 +123,8 @@ class ForkedBot(BotProcess):
 
 def _serve(environment: dict[str, str], log: str) -> None:
     """In the new process: become what the command line would have started."""
+    # What the fork server has read stays as it is; a full collection would copy its memory for each bot.
+    gc.freeze()
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(output, 1)

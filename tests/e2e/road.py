@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import random
@@ -428,14 +429,14 @@ class Road:
         wanted = [SENTINEL, *(value for group in self.demo.secrets.values() for value in group.values())]
         found = [f"{b.method} {b.path}" for b in self.bodies if any(text in b.text for text in wanted)]
         objects = await asyncio.to_thread(
-            self.git.text, "cat-file", "--batch-check", "--batch-all-objects", "--unordered"
+            self.git.run, "cat-file", "--batch", "--batch-all-objects", "--unordered"
         )
-        for line in objects.splitlines():
-            name, kind, _ = line.split()
-            if kind in ("blob", "commit"):
-                content = await asyncio.to_thread(self.git.run, "cat-file", kind, name)
-                if any(text.encode() in content for text in wanted):
-                    found.append(f"{kind} {name}")
+        stream = io.BytesIO(objects)
+        while header := stream.readline().decode().split():
+            name, kind, size = header
+            content = stream.read(int(size) + 1)
+            if kind in ("blob", "commit") and any(text.encode() in content for text in wanted):
+                found.append(f"{kind} {name}")
         return found
 
     # -- the rest --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, RowMapping, case, insert, select, update
+from sqlalchemy import BindParameter, Connection, RowMapping, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bot.adapters.store.database import Database, insert_unless, plain_text, to_number, to_time
@@ -16,6 +16,23 @@ from bot.ports import Delivery, DueLook, DuePost, Look, Post
 
 _BATCH = 500
 """Deliveries of one commit; a statement may not have many thousands of values."""
+
+# What an idle bot asks ten times a second, made once: making a statement costs more than asking.
+_NOW: BindParameter[float] = bindparam("now")
+_LIMIT: BindParameter[int] = bindparam("limit")
+_PENDING = select(deliveries).where(deliveries.c.done.is_(False)).order_by(deliveries.c.seq).limit(_LIMIT)
+_RIPE = looks.c.later_at.is_not(None) & (looks.c.later_at <= _NOW)
+_IS_RIPE = select(looks.c.kind).where(_RIPE).limit(1)
+_RIPEN = update(looks).where(_RIPE).values(number=looks.c.number + 1, due_at=looks.c.later_at, later_at=None)
+_DUE_LOOKS = (
+    select(looks).where(looks.c.number > looks.c.done, looks.c.due_at <= _NOW).order_by(looks.c.due_at)
+)
+_DUE_POSTS = (
+    select(outbox)
+    .where(outbox.c.number > outbox.c.done, outbox.c.due_at <= _NOW)
+    .order_by(outbox.c.rank, outbox.c.due_at)
+    .limit(_LIMIT)
+)
 
 
 class Queues:
@@ -58,8 +75,7 @@ class Queues:
         return _delivery(row) if row is not None else None
 
     async def list_pending_deliveries(self, limit: int = 200) -> Sequence[Delivery]:
-        query = select(deliveries).where(deliveries.c.done.is_(False)).order_by(deliveries.c.seq).limit(limit)
-        rows = await self._database.run(lambda c: c.execute(query).mappings().all())
+        rows = await self._database.run(lambda c: c.execute(_PENDING, {"limit": limit}).mappings().all())
         return [_delivery(row) for row in rows]
 
     async def finish_delivery(self, delivery_id: str, wanted: Sequence[Look], note: str) -> None:
@@ -91,23 +107,13 @@ class Queues:
             await self._database.run(work)
 
     async def list_due_looks(self, now: datetime) -> Sequence[DueLook]:
-        moment = to_number(now)
+        moment = {"now": to_number(now)}
 
         def work(connection: Connection) -> list[DueLook]:
             # A timer that has come is a wish like any other.
-            ripe = (looks.c.later_at.is_not(None)) & (looks.c.later_at <= moment)
-            if connection.execute(select(looks.c.kind).where(ripe).limit(1)).first() is not None:
-                connection.execute(
-                    update(looks)
-                    .where(ripe)
-                    .values(number=looks.c.number + 1, due_at=looks.c.later_at, later_at=None)
-                )
-            query = (
-                select(looks)
-                .where(looks.c.number > looks.c.done, looks.c.due_at <= moment)
-                .order_by(looks.c.due_at)
-            )
-            return [DueLook(row.kind, row.key, row.number) for row in connection.execute(query)]
+            if connection.execute(_IS_RIPE, moment).first() is not None:
+                connection.execute(_RIPEN, moment)
+            return [DueLook(row.kind, row.key, row.number) for row in connection.execute(_DUE_LOOKS, moment)]
 
         return await self._database.run(work)
 
@@ -155,13 +161,8 @@ class Queues:
         return await self._database.run(work)
 
     async def list_due_posts(self, now: datetime, limit: int = 100) -> Sequence[DuePost]:
-        query = (
-            select(outbox)
-            .where(outbox.c.number > outbox.c.done, outbox.c.due_at <= to_number(now))
-            .order_by(outbox.c.rank, outbox.c.due_at)
-            .limit(limit)
-        )
-        rows = await self._database.run(lambda c: c.execute(query).all())
+        asked = {"now": to_number(now), "limit": limit}
+        rows = await self._database.run(lambda c: c.execute(_DUE_POSTS, asked).all())
         return [
             DuePost(
                 Post(row.key, row.kind, row.lane, row.rank, json.loads(row.payload)), row.number, row.attempts
