@@ -231,7 +231,8 @@ async def test_the_same_freight_again_is_a_no_op(released: Road) -> None:
     before, events = await claims.look_before(road), await road.last_event()
     await road.comment(1, "/promote dev")
     await road.wait_for_success(after=events)
-    strange = ("/pulls", "git-receive-pack", "check-runs")
+    # The description's marker may follow the audit log, which has the command now.
+    strange = ("POST /repos/acme/operations/pulls", "git-receive-pack", "check-runs")
     assert [
         r for r in await road.requests_of_bot(before.requests) if any(part in r for part in strange)
     ] == []
