@@ -1,7 +1,8 @@
 """kill -9 at every write of the journal, then a restart: each effect has happened once.
 
-One Stage is promoted from a snapshot in which it runs the first release. Several roads work side by side, since a road
-waits more than it works, each on ports of its own, since addresses stand in the files of the repository.
+One Stage is promoted from a snapshot: for the writes up to the merge from one in which it runs the first release, for
+those after it from one in which the bot died as it began to carry the second release out. Several roads work side by
+side, since a road waits more than it works, each on ports of its own, since addresses stand in the repository's files.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import asyncio
 import random
 import shutil
 import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,17 +28,20 @@ pytestmark = pytest.mark.crash
 
 SEED = 20_260_101
 LANES = 4
+FIRST_OF_THE_STEPS = "INSERT INTO steps"
+"""The write with which the bot begins to carry out what was merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where to kill: at the write of this number, its commit lost or kept."""
+    """Where to kill: before or after the merge, at the write of this number, its commit lost or kept."""
 
+    merged: bool
     number: int
     when: str
 
     def __str__(self) -> str:
-        return f"write {self.number}, {self.when}"
+        return f"write {self.number} {'after' if self.merged else 'before'} the merge, {self.when}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,42 +58,75 @@ class Effects:
     syncs: int
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What there was before the release: the tip of main, pull requests of the Stage, versions of its state."""
+ONCE = Effects(1, 1, 1, 1, 1, 1, 1)
 
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One road on ports of its own: where it runs, the two states that it is left in, and what the first one holds.
+
+    `tip` is main's, `pulls` and `versions` count pull requests of the Stage and versions of its state.
+    """
+
+    road: Path
+    released: Path
+    merged: Path
     tip: str
     pulls: int
     versions: int
 
+    def death(self, number: int, when: str) -> dict[str, str]:
+        """What a bot is told that is to die at this write, 0 for none."""
+        return {"KILL_AT": str(number), "KILL_WHEN": when, "KILL_LOG": str(self.road / "kills.log")}
 
-ONCE = Effects(1, 1, 1, 1, 1, 1, 1)
+    def writes(self) -> list[str]:
+        """What the bot that was to die wrote to its journal, in order."""
+        return [line.partition(" ")[2] for line in (self.road / "kills.log").read_text().splitlines()]
 
 
-async def make_snapshot(directory: Path) -> None:
-    """A stopped road on which dev, which merges by itself, runs the first release."""
-    async with open_road(directory, Seed(review="autoMerge: true\n"), ForkedBot) as road:
+async def make_lane(directory: Path) -> Lane:
+    """A lane that was left when dev, which merges by itself, runs the first release."""
+    released = directory / "released"
+    async with open_road(released, Seed(review="autoMerge: true\n"), ForkedBot) as road:
         await road.start_bot()
         await road.wait_for_success()
         road.forget_terraform()
+        tip, pulls, versions = await road.tip(), len(await road.pulls()), road.versions()
+    return Lane(directory / "road", released, directory / "merged", tip, pulls, versions)
 
 
-async def promote_through_a_kill(snapshot: Path, directory: Path, point: Point) -> list[str]:
-    """Publish both images, let the bot die at the point, start it again, and count; returns what is wrong."""
-    shutil.rmtree(directory, ignore_errors=True)
-    copy_road(snapshot, directory)
-    async with open_road(directory, None, ForkedBot) as road:
-        before = Before(await road.tip(), len(await road.pulls()), road.versions())
+async def leave_at_the_merge(lane: Lane, number: int) -> None:
+    """Leave it once more: the bot dies at this write, the first of a step that is carried out."""
+    async with open_again(lane, Point(False, number, "lost")) as road:
+        await start_to_die(road, **lane.death(number, "lost"))
+        await wait_for_the_end(road)
+        assert lane.writes()[-1] == FIRST_OF_THE_STEPS
+    shutil.copytree(lane.road, lane.merged, symlinks=True)
+
+
+@asynccontextmanager
+async def open_again(lane: Lane, point: Point) -> AsyncIterator[Road]:
+    """The road as it was left before the point; before the merge, the second release is published."""
+    shutil.rmtree(lane.road, ignore_errors=True)
+    copy_road(lane.merged if point.merged else lane.released, lane.road)
+    (lane.road / "kills.log").unlink(missing_ok=True)
+    async with open_road(lane.road, None, ForkedBot) as road:
+        if not point.merged:
+            await road.publish(otel="1.1.0", lambda_="1.1.0")
+        yield road
+
+
+async def promote_through_a_kill(lane: Lane, point: Point) -> list[str]:
+    """Let the bot die at the point, start it again, and count; returns what is wrong."""
+    async with open_again(lane, point) as road:
         plain = road.bot.extra
-        log = directory / "kills.log"
-        await road.publish(otel="1.1.0", lambda_="1.1.0")
-        await start_to_die(road, KILL_AT=str(point.number), KILL_WHEN=point.when, KILL_LOG=str(log))
+        await start_to_die(road, **lane.death(point.number, point.when))
         await wait_for_the_end(road)
         road.bot.extra = plain
         await road.bot.stop()
         await road.start_bot()
         asked = await finish(road)
-        return await wrong(road, before, asked=asked)
+        return await wrong(road, lane, asked=asked)
 
 
 async def start_to_die(road: Road, **extra: str) -> None:
@@ -144,7 +183,7 @@ async def finish(road: Road) -> bool:
     return asked
 
 
-async def wrong(road: Road, before: Before, *, asked: bool) -> list[str]:
+async def wrong(road: Road, before: Lane, *, asked: bool) -> list[str]:
     """What has not happened exactly once, and what must never happen."""
     all_pulls = await road.pulls()
     number = all_pulls[-1].number
@@ -167,45 +206,51 @@ async def wrong(road: Road, before: Before, *, asked: bool) -> list[str]:
     return problems
 
 
-async def list_writes(snapshot: Path, directory: Path) -> list[str]:
-    """What is written to the journal when nobody dies, in order."""
-    assert not await promote_through_a_kill(snapshot, directory, Point(0, "kept"))
-    return [line.partition(" ")[2] for line in (directory / "kills.log").read_text().splitlines()]
+async def list_writes(lane: Lane, *, merged: bool) -> list[str]:
+    """What is written to the journal from there on when nobody dies, in order."""
+    assert not await promote_through_a_kill(lane, Point(merged, 0, "kept"))
+    return lane.writes()
 
 
-def choose_points(writes: list[str]) -> list[Point]:
+def choose_points(writes: list[str], *, merged: bool) -> list[Point]:
     """Every write with its commit lost, and some with it kept; of a row of equal polls the first two and the last.
 
     What follows the last write is told by nobody else, so that one is always among those that are kept.
     """
     numbers = range(1, len(writes) + 1)
     polled = {n for n in numbers[2:-1] if len(set(writes[n - 3 : n + 1])) == 1}
-    lost = [Point(number, "lost") for number in numbers if number not in polled]
-    kept = [*random.Random(SEED).sample([point.number for point in lost[:-1]], 5), lost[-1].number]
-    return lost + [Point(number, "kept") for number in kept]
+    lost = [Point(merged, number, "lost") for number in numbers if number not in polled]
+    some = random.Random(SEED).sample([point.number for point in lost[:-1]], 4 if merged else 2)
+    return lost + [Point(merged, number, "kept") for number in (*some, lost[-1].number)]
 
 
-async def run_lane(snapshot: Path, directory: Path, points: list[Point]) -> list[str]:
+async def list_points(lanes: Sequence[Lane]) -> list[Point]:
+    """Every point up to the merge, and every one from there on; then the lanes can start at the merge, too."""
+    before = await list_writes(lanes[0], merged=False)
+    begins = before.index(FIRST_OF_THE_STEPS)
+    assert begins > 5, "the journal is not seen by the killer"
+    await asyncio.gather(*(leave_at_the_merge(lane, begins + 1) for lane in lanes))
+    after = await list_writes(lanes[0], merged=True)
+    assert len(after) > 20, "the journal is not seen by the killer"
+    return choose_points(before[:begins], merged=False) + choose_points(after, merged=True)
+
+
+async def run_lane(lane: Lane, points: list[Point]) -> list[str]:
     """Every point of one lane, one after the other."""
     problems = []
     for point in points:
         try:
-            problems += [
-                f"{point}: {problem}" for problem in await promote_through_a_kill(snapshot, directory, point)
-            ]
+            problems += [f"{point}: {problem}" for problem in await promote_through_a_kill(lane, point)]
         except AssertionError as error:
             problems.append(f"{point}: {error}")
     return problems
 
 
 async def test_a_kill_at_every_journal_write_changes_nothing(tmp_path: Path) -> None:
-    snapshots = [tmp_path / f"snapshot-{lane}" for lane in range(LANES)]
-    await asyncio.gather(*(make_snapshot(snapshot) for snapshot in snapshots))
-    writes = await list_writes(snapshots[0], tmp_path / "road-0")
-    assert len(writes) > 20, "the journal is not seen by the killer"
-    points = choose_points(writes)
-    lanes = await asyncio.gather(
-        *(run_lane(snapshots[lane], tmp_path / f"road-{lane}", points[lane::LANES]) for lane in range(LANES))
+    lanes = await asyncio.gather(*(make_lane(tmp_path / f"lane-{number}") for number in range(LANES)))
+    points = await list_points(lanes)
+    found = await asyncio.gather(
+        *(run_lane(lane, points[number::LANES]) for number, lane in enumerate(lanes))
     )
-    problems = [problem for lane in lanes for problem in lane]
+    problems = [problem for problems in found for problem in problems]
     assert not problems, "\n".join(problems)
