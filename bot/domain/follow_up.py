@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from bot.domain.files import Change, Entry
 from bot.domain.promotion import Promotion, PromotionId
+from bot.domain.review import Preview
+from bot.domain.review_policy import ReviewPolicy
 from bot.domain.values import Value
 
 FOLDER = "_release"
@@ -32,6 +34,11 @@ def promotion_of_branch(branch: str) -> PromotionId | None:
     """The Promotion whose follow-up a head branch is for by its name, None if it is for none."""
     found = _BRANCH.fullmatch(branch)
     return PromotionId(found["promotion"]) if found is not None else None
+
+
+def needs_follow_up(policy: ReviewPolicy, preview: Preview | None) -> bool:
+    """Whether release commits reach the branch this way: the policy wants it, or rules refuse the App's push."""
+    return policy.write_back != "Push" or (preview is not None and bool(preview.write_back))
 
 
 def follow_up_of(detail: Mapping[str, Value]) -> int:

@@ -49,8 +49,8 @@ class PromotionView:
 
     `current` is the Freight that the Stage has; `page` the address of the bot's own page, empty if there is none;
     `approvals` is the rule that the tally was counted by;
-    `waiting` says in one sentence what happens next, with a time or a name in it; `write_back` how the release commit
-    reaches the branch.
+    `waiting` says in one sentence what happens next, with a time or a name in it; `follow_up` whether the release
+    commit reaches the branch by a follow-up pull request instead of a push.
     """
 
     promotion: Promotion
@@ -63,7 +63,7 @@ class PromotionView:
     stages: tuple[StageLine, ...] = ()
     waiting: str = ""
     page: str = ""
-    write_back: str = ""
+    follow_up: bool = False
     outcome: Outcome = Outcome()
     auto_merge: bool = False
     early: bool = False

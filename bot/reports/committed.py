@@ -52,8 +52,7 @@ def deferred_section(view: PromotionView, preview: Preview) -> Section:
     where = "onto this branch after `/apply`" if view.early else "after the merge"
     lead = f"Committed {where}, {when} ({counted(changes)})"
     why = "it holds what the apply leaves" if view.early else "whatever is merged is rolled out at once"
-    by_pull = "pull request" in view.write_back and not view.early
-    how = f". It is committed {view.write_back}" if by_pull else ""
+    how = _by_follow_up(preview) if view.follow_up and not view.early else ""
     reason = f"{lead}. It is not in the diff, because {why}{how}:"
     patch = clean(patch_text(changes, preview.origins))
     paths = bullets([code(change.path) for change in changes], _MOST_PATHS)
@@ -65,6 +64,14 @@ def deferred_section(view: PromotionView, preview: Preview) -> Section:
             f"{lead}: {plural(len(changes), 'file')}.",
         )
     )
+
+
+def _by_follow_up(preview: Preview) -> str:
+    why = ""
+    if preview.write_back:
+        kinds = names(preview.write_back.split(", "), 10)
+        why = f", since rules of the branch refuse the App's push ({kinds})"
+    return f". It is committed by a follow-up pull request{why}"
 
 
 def is_shown(patch: Patch, preview: Preview, *, others: bool) -> bool:

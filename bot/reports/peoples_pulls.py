@@ -38,6 +38,8 @@ class PlannedLine:
     waits: str = ""
     promotion: Promotion | None = None
     """The re-promotion as it would begin."""
+    follow_up: bool = False
+    """Whether what it commits comes back by a follow-up pull request."""
 
     @property
     def is_red(self) -> bool:
@@ -162,9 +164,7 @@ def _follows(line: PlannedLine, preview: Preview) -> list[Section]:
     """What is committed then, and every step that runs, in order: effects are repeated like everything else."""
     if line.promotion is None:
         return []
-    view = PromotionView(
-        line.promotion, preview, preview.made_at, write_back="as its policy has release commits written back"
-    )
+    view = PromotionView(line.promotion, preview, preview.made_at, follow_up=line.follow_up)
     steps = merge_steps(view)
     count = f"{plural(len(steps), 'step')} then."
     order = Section((f"What is done then, in this order:\n\n{numbered(steps)}", count) if steps else ("",))

@@ -122,7 +122,7 @@ def _publish(record: PublishRecord, preview: Preview, view: PromotionView) -> st
         return "push to a branch of its own"
     target = preview.target
     is_target = record.checkout in preview.checkouts and record.branch == target.branch
-    if is_target and "pull request" in view.write_back:
+    if is_target and view.follow_up:
         return f"open a follow-up pull request to {code(record.branch)} and merge it when it is green"
     return f"push to {code(record.branch)}"
 

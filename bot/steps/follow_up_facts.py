@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from bot.domain.files import Change, CommitId
 from bot.domain.follow_up import compare_entries
@@ -13,9 +14,6 @@ from bot.ports import Conflicted, Git
 from bot.steps.contract import StepContext
 from bot.steps.messages import PREFIX
 from bot.steps.worktree import inside_path
-
-_SERVER = "noreply@github.com"
-"""The committer of what GitHub signs itself."""
 
 
 async def find_differences(
@@ -44,9 +42,11 @@ async def is_ours(
     Then nothing is lost if the branch is made anew. `made` is a commit of ours.
     """
     ours = (await git.read_commit(url, made)).committer.email
+    # The committer of what GitHub signs itself; an Enterprise server has an address of its own.
+    servers = ("noreply@github.com", f"noreply@{urlsplit(url).hostname}")
     return all(
         commit.trailers.get(f"{PREFIX}Promotion") == context.promotion.id
-        and commit.committer.email in (ours, _SERVER)
+        and commit.committer.email in (ours, *servers)
         for commit in await git.log(url, *span)
     )
 

@@ -74,4 +74,6 @@ class Applying:
             reason=f"tried again by {asked.author.login}",
         )
         if not await self.gatherer.store.save_promotion(again, expected=promotion):
-            raise Refusal(f"{promotion.stage} has another unfinished promotion")
+            raise Refusal(
+                f"{promotion.stage} has another unfinished promotion; say `/retry` again once that has ended"
+            )

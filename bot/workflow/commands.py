@@ -335,7 +335,8 @@ class Commands:
         promotion = self._promotion(asked)
         stages = self.looker.gatherer.configuration.stages_in_order(promotion.project)
         right = "freeze" if isinstance(command, Freeze) else "unfreeze"
-        await self._allow(asked, right, self._stage(asked, promotion.project, promotion.stage))
+        # It stops the whole project, so it takes the right over every Stage of it.
+        await Rights(self.looker.gatherer).check_all(asked, right, stages)
         why = ""
         if isinstance(command, Freeze):
             why = f"{command.reason or 'no reason given'} ({asked.author.login})"

@@ -227,8 +227,11 @@ class PeoplesPulls:
             moved: tuple[str, ...] = ()
             if preview is not None and preview.base != tip:
                 moved = tuple(path for path, _, _ in await git.diff(url, preview.base, tip))
-            promotion = self.draft(site)
-            if promotion is None:
+            try:
+                promotion = self.draft(site)
+            except TerminalError:
+                # Its preview says what is wrong with the task.
+                due.append(site)
                 continue
             now = Standpoint(pull.head, tip, site.freight.name, promotion, moved)
             max_age = self.gatherer.configuration.policy(site.stage).plan_max_age
@@ -240,12 +243,12 @@ class PeoplesPulls:
         """The preview of a plan, None if it was never made or is forgotten."""
         return await self.gatherer.store.get_preview(plan.promotion.id, plan.promotion.preview)
 
-    def draft(self, site: Site) -> Promotion | None:
-        """The re-promotion as it would be made now, None if the Stage's task is wrong."""
+    def draft(self, site: Site) -> Promotion:
+        """The re-promotion as it would be made now; TerminalError if the Stage's task is wrong."""
         try:
             draft = self.gatherer.draft(site.stage, site.freight)
-        except TaskError:
-            return None
+        except TaskError as error:
+            raise TerminalError(f"the task of {site.stage.metadata.name} is wrong: {error}") from error
         return replace(draft, collection=site.collection, actor="")
 
     async def _preview(self, pull: PullRequest, row: PeoplesPull, site: Site) -> PeoplesPull:
@@ -253,12 +256,12 @@ class PeoplesPulls:
         url, git = self._url(pull), self.gatherer.git
         key = _key(site.stage)
         tip = await git.resolve(url, f"refs/heads/{pull.base_branch}")
-        now = self.gatherer.clock.now()
-        merged = await merge_for_preview(git, url, tip, pull.head, now) if tip is not None else None
-        if tip is None or merged is None or isinstance(merged, Conflicted):
-            paths = ", ".join(merged.paths[:5]) if isinstance(merged, Conflicted) else ""
-            said = f"it conflicts with {pull.base_branch} in {paths}" if paths else "its base branch is gone"
-            return await self._without_plan(pull, row, key, said)
+        if tip is None:
+            return await self._without_plan(pull, row, key, "its base branch is gone")
+        merged = await merge_for_preview(git, url, tip, pull.head, self.gatherer.clock.now())
+        if isinstance(merged, Conflicted):
+            where = f" in {', '.join(merged.paths[:5])}" if merged.paths else ""
+            return await self._without_plan(pull, row, key, f"it conflicts with {pull.base_branch}{where}")
         try:
             plan = await self.make(pull, site, row.plan_of(*key), tip, merged)
         except TerminalError as error:
@@ -283,8 +286,6 @@ class PeoplesPulls:
         """
         store = self.gatherer.store
         promotion = self.draft(site)
-        if promotion is None:
-            raise TerminalError(f"the task of {site.stage.metadata.name} cannot be read")
         if before is not None and before.promotion.freight.name == site.freight.name:
             old = before.promotion
             promotion = replace(promotion, id=old.id, preview=old.preview, created_at=old.created_at)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.domain.files import CommitId
+from bot.domain.follow_up import needs_follow_up
 from bot.domain.github import CheckRun, PullRequest
 from bot.domain.model import Stage
 from bot.domain.peoples_pulls import PeoplesPull, PlannedStage
@@ -66,7 +67,11 @@ class PullReports:
                 if current
                 else None
             )
-            lines.append(_line(plan, preview, why))
+            line = _line(plan, preview, why)
+            if stage is not None:
+                policy = self.bystanders.gatherer.configuration.policy(stage)
+                line = replace(line, follow_up=needs_follow_up(policy, preview))
+            lines.append(line)
             if stage is not None and preview is not None:
                 planned.add(plan.key)
                 destroys = preview.destroys and not (plan.differs or plan.idle)

@@ -12,6 +12,7 @@ from bot.domain.analysis import AnalysisRun, Phase, describe_run
 from bot.domain.before_merge import applies_before
 from bot.domain.drift import describe as describe_drift
 from bot.domain.files import CommitId
+from bot.domain.follow_up import needs_follow_up
 from bot.domain.freight import Freight, FreightStatus
 from bot.domain.github import CheckRun, DeploymentState, PullNumber, Repository
 from bot.domain.model import Stage
@@ -73,7 +74,7 @@ class Reporter:
             stages=await self._stages(promotion),
             waiting=waiting,
             page=self.page_of(promotion),
-            write_back=describe_write_back(seen.policy, preview),
+            follow_up=needs_follow_up(seen.policy, preview),
             outcome=Outcome(runs=runs),
             auto_merge=promotion.is_ahead or bool(merge_method(seen.policy, preview)),
             early=preview is not None
@@ -238,16 +239,6 @@ def _comment(key: str, repository: Repository, number: PullNumber, marker: str, 
         "marker": marker,
     }
     return Post(key, "comment", str(repository), _COMMENTS, payload)
-
-
-def describe_write_back(policy: ReviewPolicy, preview: Preview | None) -> str:
-    """How what is deferred reaches the target's branch."""
-    if policy.write_back != "Push":
-        return "by a follow-up pull request"
-    if preview is not None and preview.write_back:
-        kinds = ", ".join(f"`{kind}`" for kind in preview.write_back.split(", "))
-        return f"by a follow-up pull request, since rules of the branch refuse the App's push ({kinds})"
-    return "pushed to the branch"
 
 
 def _on_what_stands(view: PromotionView, seen: Snapshot) -> PromotionView:

@@ -6,6 +6,7 @@ journal and commands. Its id was chosen when it was previewed, so that one merge
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,8 @@ from bot.domain.peoples_pulls import PeoplesPull, PlannedStage, choose_turn
 from bot.domain.promotion import Following, PromotionId, State
 from bot.ports import Event, Look, TerminalError
 from bot.workflow.peoples_pulls import PeoplesPulls, Site
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,13 @@ class Repromoter:
         return await self.people.gatherer.git.is_ancestor(url, merge, left)
 
     def _draft(self, site: Site, pull: PullRequest) -> PlannedStage | None:
-        """A plan without a preview: one is made before anything else is done."""
-        promotion = self.people.draft(site)
-        if promotion is None:
+        """A plan without a preview: one is made before anything else is done. None if the Stage's task is wrong."""
+        try:
+            promotion = self.people.draft(site)
+        except TerminalError as error:
+            log.warning(
+                "no re-promotion", extra={"pull": f"{pull.repository}#{pull.number}", "error": str(error)}
+            )
             return None
         follows = Following(pull.number, promotion.created_at, promotion.created_at)
         return PlannedStage(replace(promotion, target=site.last.target, follows=follows))

@@ -7,7 +7,7 @@ lives elsewhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.approvals import is_entitled
@@ -33,19 +33,41 @@ class Rights:
 
     async def check(self, asked: Asked, command: str, stage: Stage) -> None:
         """Whether the person may give the command for this Stage."""
+        for repository in await self._repositories(stage):
+            await self._check(asked, command, stage, repository)
+
+    async def check_all(self, asked: Asked, command: str, stages: Sequence[Stage]) -> None:
+        """Whether the person may give the command for all these Stages at once.
+
+        A Stage of which nothing tells where it belongs promotes nothing either, and keeps nobody from stopping the
+        others.
+        """
+        answered: set[tuple[Repository, str]] = set()
+        for stage in stages:
+            try:
+                repositories = await self._repositories(stage)
+            except Refusal:
+                continue
+            right = right_to(self.gatherer.configuration.policy(stage), command)
+            for repository in repositories:
+                # "approvers" are others in each policy.
+                if right == "approvers" or (repository, right) not in answered:
+                    await self._check(asked, command, stage, repository)
+                answered.add((repository, right))
+
+    async def _check(self, asked: Asked, command: str, stage: Stage, repository: Repository) -> None:
         policy = self.gatherer.configuration.policy(stage)
         allowed = _entries(right_to(policy, command), policy)
         login = asked.author.login
-        for repository in await self._repositories(stage):
-            try:
-                standing = await self.gatherer.standing(repository, login, policy)
-            except TerminalError as error:
-                raise Refusal(f"what @{login} may do in {repository} cannot be read: {error}") from error
-            if not is_entitled(login, allowed, standing):
-                shown = ", ".join(allowed) or "write permission"
-                raise Refusal(
-                    f"@{login} may not do this: `/{command}` on {stage.metadata.name} needs {shown} in {repository}"
-                )
+        try:
+            standing = await self.gatherer.standing(repository, login, policy)
+        except TerminalError as error:
+            raise Refusal(f"what @{login} may do in {repository} cannot be read: {error}") from error
+        if not is_entitled(login, allowed, standing):
+            shown = ", ".join(allowed) or "write permission"
+            raise Refusal(
+                f"@{login} may not do this: `/{command}` on {stage.metadata.name} needs {shown} in {repository}"
+            )
 
     async def check_acceptance(self, asked: Asked, promotion: Promotion, stage: Stage) -> None:
         """Whether the person's `/apply` is enough: it stands for a review, so whose review never counts may not."""

@@ -244,7 +244,6 @@ def view(**changes: object) -> PromotionView:
         stages=STAGES,
         waiting="0 of 1 approvals",
         page="https://lockstep.example/promotions/staging.01jx.1101101",
-        write_back="pushed to the branch",
         marker='<!-- lockstep-marker {"stage":"staging"} ' + "f" * 64 + " -->",
     )
     return replace(made, **changes)  # type: ignore[arg-type]
