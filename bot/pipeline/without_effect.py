@@ -44,6 +44,10 @@ def _of_step(metadata: Metadata, step: Step, key: str) -> Iterator[ConfigProblem
             "its certificate authority on the bot's machine"
         )
         yield _warning(metadata, key, message)
+    provider = step.config.get("provider")
+    if step.uses.startswith("git-") and provider not in (None, "", "github"):
+        message = f"{step.uses}: provider has no effect, {provider!r} is not spoken here: pull requests are GitHub's"
+        yield _warning(metadata, key, message)
     for name, why in _FIELDS.get(step.uses, {}).items():
         if step.config.get(name) not in (None, False, ""):
             yield _warning(metadata, key, f"{step.uses}: {name} has no effect, {why}")

@@ -38,6 +38,21 @@ spec:
 ---
 """
 CLUSTER = "apiVersion: kargo.akuity.io/v1alpha1\nkind: ClusterConfig\nmetadata: {name: cluster}\nspec:\n"
+POLICY = """\
+apiVersion: lockstep.dev/v1alpha1
+kind: ReviewPolicy
+metadata: {name: all, namespace: acme}
+spec:
+"""
+OPENING = """\
+apiVersion: kargo.akuity.io/v1alpha1
+kind: PromotionTask
+metadata: {{name: open, namespace: acme}}
+spec:
+  steps:
+    - uses: git-push
+      config: {{path: ./src, generateTargetBranch: true, provider: {}}}
+"""
 ROUTER = """\
 apiVersion: ee.kargo.akuity.io/v1alpha1
 kind: EventRouter
@@ -87,6 +102,17 @@ spec: {slack: {channelID: C1}}
             CLUSTER + "  stageLinks: [{title: go, url: 'http://x.example/'}]\n",
             ["only https addresses are shown"],
             id="a link that is not shown",
+        ),
+        pytest.param("", POLICY + "  autoMerge: true\n", [], id="a merge without an approval"),
+        pytest.param(
+            "",
+            POLICY + "  autoMerge: {allow: [destroy]}\n  approvals: {count: 1}\n",
+            ["has no effect with autoMerge"],
+            id="approvals where none is needed",
+        ),
+        pytest.param("", OPENING.format("github"), [], id="the provider that is meant"),
+        pytest.param(
+            "", OPENING.format("gitlab"), ["provider has no effect, 'gitlab'"], id="another provider"
         ),
         pytest.param("", ROUTER + CHANNEL, [], id="an event router"),
         pytest.param("", ROUTER, ["there is no MessageChannel 'slack'"], id="a router without its channel"),

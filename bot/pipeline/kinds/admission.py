@@ -289,6 +289,13 @@ def admit_review_policy(spec: dict[str, Json]) -> Iterator[Finding]:
     yield from check_selector(mapping_at(spec, "stageSelector"), (*SPEC, "stageSelector"))
     if text_at(spec, "review") == "None" and text_at(spec, "apply") == "BeforeMerge":
         yield Finding((*SPEC, "apply"), "BeforeMerge means nothing where review is None: there is no merge")
+    approvals = mapping_at(spec, "approvals")
+    if spec.get("autoMerge") and approvals.get("count"):
+        message = (
+            "has no effect with autoMerge, which merges without an approval; leave autoMerge out where a person is to "
+            "approve"
+        )
+        yield Finding((*SPEC, "approvals", "count"), message, Severity.WARNING)
     yield from _masks(list_at(spec, "masks"))
 
 
