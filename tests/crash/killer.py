@@ -2,8 +2,9 @@
 
 It is forked from a process that has read the program once: the crash tests start a hundred, and reading it takes
 longer than what they look at. `KILL_AT` in its environment is the number of the write (from 1, 0 for none; without it
-nothing is listened to), `KILL_WHEN` is `lost` (before its commit, so that the effect before it has happened and nothing
-tells) or `kept` (right after it). Every write is noted in the file `KILL_LOG`.
+nothing is listened to) or its text, for the first one that reads so; `KILL_WHEN` is `lost` (before its commit, so that
+the effect before it has happened and nothing tells) or `kept` (right after it). Every write is noted in the file
+`KILL_LOG`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _JOURNAL = re.compile(
 class Killer:
     """Counts committed journal writes, and ends the process without a word at the chosen one."""
 
-    def __init__(self, at: int, when: str, log: Path) -> None:
+    def __init__(self, at: str, when: str, log: Path) -> None:
         self._at = at
         self._when = when
         self._log = log
@@ -62,8 +63,8 @@ class Killer:
         self._count += 1
         with self._log.open("a") as log:
             log.write(f"{self._count} {self._wrote}\n")
+        self._due = self._at in (str(self._count), self._wrote)
         self._wrote = ""
-        self._due = self._count == self._at
         if self._due and self._when == "lost":
             _die()
 
@@ -132,5 +133,5 @@ def _serve(environment: dict[str, str], log: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
     if "KILL_AT" in environment:
-        Killer(int(environment["KILL_AT"]), environment["KILL_WHEN"], Path(environment["KILL_LOG"])).install()
+        Killer(environment["KILL_AT"], environment["KILL_WHEN"], Path(environment["KILL_LOG"])).install()
     sys.exit(main(["serve"]))

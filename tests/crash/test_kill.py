@@ -11,7 +11,7 @@ import asyncio
 import random
 import shutil
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,9 +75,9 @@ class Lane:
     pulls: int
     versions: int
 
-    def death(self, number: int, when: str) -> dict[str, str]:
-        """What a bot is told that is to die at this write, 0 for none."""
-        return {"KILL_AT": str(number), "KILL_WHEN": when, "KILL_LOG": str(self.road / "kills.log")}
+    def death(self, at: int | str, when: str) -> dict[str, str]:
+        """What a bot is told that is to die at the write of this number, 0 for none, or of this text."""
+        return {"KILL_AT": str(at), "KILL_WHEN": when, "KILL_LOG": str(self.road / "kills.log")}
 
     def writes(self) -> list[str]:
         """What the bot that was to die wrote to its journal, in order."""
@@ -85,40 +85,37 @@ class Lane:
 
 
 async def make_lane(directory: Path) -> Lane:
-    """A lane that was left when dev, which merges by itself, runs the first release."""
+    """A lane whose Stage, which merges by itself, was left twice."""
     released = directory / "released"
     async with open_road(released, Seed(review="autoMerge: true\n"), ForkedBot) as road:
         await road.start_bot()
         await road.wait_for_success()
         road.forget_terraform()
         tip, pulls, versions = await road.tip(), len(await road.pulls()), road.versions()
-    return Lane(directory / "road", released, directory / "merged", tip, pulls, versions)
-
-
-async def leave_at_the_merge(lane: Lane, number: int) -> None:
-    """Leave it once more: the bot dies at this write, the first of a step that is carried out."""
-    async with open_again(lane, Point(False, number, "lost")) as road:
-        await start_to_die(road, **lane.death(number, "lost"))
+    lane = Lane(directory / "road", released, directory / "merged", tip, pulls, versions)
+    async with open_again(lane, merged=False) as road:
+        await start_to_die(road, **lane.death(FIRST_OF_THE_STEPS, "lost"))
         await wait_for_the_end(road)
         assert lane.writes()[-1] == FIRST_OF_THE_STEPS
     shutil.copytree(lane.road, lane.merged, symlinks=True)
+    return lane
 
 
 @asynccontextmanager
-async def open_again(lane: Lane, point: Point) -> AsyncIterator[Road]:
-    """The road as it was left before the point; before the merge, the second release is published."""
+async def open_again(lane: Lane, *, merged: bool) -> AsyncIterator[Road]:
+    """The road as it was left at or before the merge; before it, the second release is published."""
     shutil.rmtree(lane.road, ignore_errors=True)
-    copy_road(lane.merged if point.merged else lane.released, lane.road)
+    copy_road(lane.merged if merged else lane.released, lane.road)
     (lane.road / "kills.log").unlink(missing_ok=True)
     async with open_road(lane.road, None, ForkedBot) as road:
-        if not point.merged:
+        if not merged:
             await road.publish(otel="1.1.0", lambda_="1.1.0")
         yield road
 
 
 async def promote_through_a_kill(lane: Lane, point: Point) -> list[str]:
     """Let the bot die at the point, start it again, and count; returns what is wrong."""
-    async with open_again(lane, point) as road:
+    async with open_again(lane, merged=point.merged) as road:
         plain = road.bot.extra
         await start_to_die(road, **lane.death(point.number, point.when))
         await wait_for_the_end(road)
@@ -224,13 +221,12 @@ def choose_points(writes: list[str], *, merged: bool) -> list[Point]:
     return lost + [Point(merged, number, "kept") for number in (*some, lost[-1].number)]
 
 
-async def list_points(lanes: Sequence[Lane]) -> list[Point]:
-    """Every point up to the merge, and every one from there on; then the lanes can start at the merge, too."""
-    before = await list_writes(lanes[0], merged=False)
+async def list_points(lane: Lane) -> list[Point]:
+    """Every point up to the merge, and every one from there on."""
+    before = await list_writes(lane, merged=False)
     begins = before.index(FIRST_OF_THE_STEPS)
+    after = await list_writes(lane, merged=True)
     assert begins > 5, "the journal is not seen by the killer"
-    await asyncio.gather(*(leave_at_the_merge(lane, begins + 1) for lane in lanes))
-    after = await list_writes(lanes[0], merged=True)
     assert len(after) > 20, "the journal is not seen by the killer"
     return choose_points(before[:begins], merged=False) + choose_points(after, merged=True)
 
@@ -248,7 +244,7 @@ async def run_lane(lane: Lane, points: list[Point]) -> list[str]:
 
 async def test_a_kill_at_every_journal_write_changes_nothing(tmp_path: Path) -> None:
     lanes = await asyncio.gather(*(make_lane(tmp_path / f"lane-{number}") for number in range(LANES)))
-    points = await list_points(lanes)
+    points = await list_points(lanes[0])
     found = await asyncio.gather(
         *(run_lane(lane, points[number::LANES]) for number, lane in enumerate(lanes))
     )
