@@ -42,7 +42,8 @@ async def is_ours(
     Then nothing is lost if the branch is made anew. `made` is a commit of ours.
     """
     ours = (await git.read_commit(url, made)).committer.email
-    # The committer of what GitHub signs itself; an Enterprise server has an address of its own.
+    # The committer of what GitHub signs itself. An Enterprise server has an address of its own; where its operator
+    # chose another one than this default, such a commit counts as somebody's, and nothing is lost.
     servers = ("noreply@github.com", f"noreply@{urlsplit(url).hostname}")
     return all(
         commit.trailers.get(f"{PREFIX}Promotion") == context.promotion.id

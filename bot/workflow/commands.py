@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
@@ -336,7 +336,7 @@ class Commands:
         stages = self.looker.gatherer.configuration.stages_in_order(promotion.project)
         right = "freeze" if isinstance(command, Freeze) else "unfreeze"
         # It stops the whole project, so it takes the right over every Stage of it.
-        await Rights(self.looker.gatherer).check_all(asked, right, stages)
+        await self._allow(asked, right, self._stage(asked, promotion.project, promotion.stage), stages)
         why = ""
         if isinstance(command, Freeze):
             why = f"{command.reason or 'no reason given'} ({asked.author.login})"
@@ -371,9 +371,9 @@ class Commands:
 
     # -- who and what ----------------------------------------------------------------------------------------------
 
-    async def _allow(self, asked: Asked, command: str, stage: Stage) -> None:
+    async def _allow(self, asked: Asked, command: str, stage: Stage, others: Sequence[Stage] = ()) -> None:
         """Raise Refusal unless the person may; the permission is read from GitHub now."""
-        await Rights(self.looker.gatherer).check(asked, command, stage)
+        await Rights(self.looker.gatherer).check(asked, command, stage, others)
 
     async def _let_read(self, asked: Asked, command: str, stage: Stage) -> None:
         """What only tells is answered to every reader, unless the policy names who may ask."""

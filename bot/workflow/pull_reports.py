@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.domain.files import CommitId
 from bot.domain.follow_up import needs_follow_up
@@ -11,6 +11,7 @@ from bot.domain.github import CheckRun, PullRequest
 from bot.domain.model import Stage
 from bot.domain.peoples_pulls import PeoplesPull, PlannedStage
 from bot.domain.review import Preview
+from bot.domain.review_policy import ReviewPolicy
 from bot.reports.bystanders import render_touching_check, render_untouched_check
 from bot.reports.peoples_pulls import (
     PlannedLine,
@@ -67,11 +68,10 @@ class PullReports:
                 if current
                 else None
             )
-            line = _line(plan, preview, why)
-            if stage is not None:
-                policy = self.bystanders.gatherer.configuration.policy(stage)
-                line = replace(line, follow_up=needs_follow_up(policy, preview))
-            lines.append(line)
+            policy = (
+                self.bystanders.gatherer.configuration.policy(stage) if stage is not None else ReviewPolicy()
+            )
+            lines.append(_line(plan, preview, why, policy))
             if stage is not None and preview is not None:
                 planned.add(plan.key)
                 destroys = preview.destroys and not (plan.differs or plan.idle)
@@ -97,7 +97,7 @@ class PullReports:
         )
 
 
-def _line(plan: PlannedStage, preview: Preview | None, why: str) -> PlannedLine:
+def _line(plan: PlannedStage, preview: Preview | None, why: str, policy: ReviewPolicy) -> PlannedLine:
     freight = plan.promotion.freight
     return PlannedLine(
         project=plan.promotion.project,
@@ -108,6 +108,7 @@ def _line(plan: PlannedStage, preview: Preview | None, why: str) -> PlannedLine:
         idle=plan.idle and preview is not None,
         waits=why,
         promotion=plan.promotion,
+        follow_up=needs_follow_up(policy, preview),
     )
 
 

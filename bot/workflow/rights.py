@@ -31,33 +31,31 @@ class Rights:
 
     gatherer: Gatherer
 
-    async def check(self, asked: Asked, command: str, stage: Stage) -> None:
-        """Whether the person may give the command for this Stage."""
-        for repository in await self._repositories(stage):
-            await self._check(asked, command, stage, repository)
+    async def check(self, asked: Asked, command: str, stage: Stage, others: Sequence[Stage] = ()) -> None:
+        """Whether the person may give the command for this Stage, and for others that it acts on as well.
 
-    async def check_all(self, asked: Asked, command: str, stages: Sequence[Stage]) -> None:
-        """Whether the person may give the command for all these Stages at once.
-
-        A Stage of which nothing tells where it belongs promotes nothing either, and keeps nobody from stopping the
-        others.
+        Another one of which nothing tells where it belongs promotes nothing either: it keeps nobody from it.
         """
-        answered: set[tuple[Repository, str]] = set()
-        for stage in stages:
+        answered: set[tuple[Repository, tuple[str, ...]]] = set()
+        for concerned in (stage, *others):
             try:
-                repositories = await self._repositories(stage)
+                repositories = await self._repositories(concerned)
             except Refusal:
+                if concerned is stage:
+                    raise
                 continue
-            right = right_to(self.gatherer.configuration.policy(stage), command)
+            policy = self.gatherer.configuration.policy(concerned)
+            allowed = _entries(right_to(policy, command), policy)
             for repository in repositories:
-                # "approvers" are others in each policy.
-                if right == "approvers" or (repository, right) not in answered:
-                    await self._check(asked, command, stage, repository)
-                answered.add((repository, right))
+                if (repository, allowed) not in answered:
+                    await self._check(
+                        asked, f"`/{command}` on {concerned.metadata.name}", policy, allowed, repository
+                    )
+                answered.add((repository, allowed))
 
-    async def _check(self, asked: Asked, command: str, stage: Stage, repository: Repository) -> None:
-        policy = self.gatherer.configuration.policy(stage)
-        allowed = _entries(right_to(policy, command), policy)
+    async def _check(
+        self, asked: Asked, what: str, policy: ReviewPolicy, allowed: tuple[str, ...], repository: Repository
+    ) -> None:
         login = asked.author.login
         try:
             standing = await self.gatherer.standing(repository, login, policy)
@@ -65,9 +63,7 @@ class Rights:
             raise Refusal(f"what @{login} may do in {repository} cannot be read: {error}") from error
         if not is_entitled(login, allowed, standing):
             shown = ", ".join(allowed) or "write permission"
-            raise Refusal(
-                f"@{login} may not do this: `/{command}` on {stage.metadata.name} needs {shown} in {repository}"
-            )
+            raise Refusal(f"@{login} may not do this: {what} needs {shown} in {repository}")
 
     async def check_acceptance(self, asked: Asked, promotion: Promotion, stage: Stage) -> None:
         """Whether the person's `/apply` is enough: it stands for a review, so whose review never counts may not."""

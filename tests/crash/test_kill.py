@@ -97,7 +97,7 @@ async def make_lane(directory: Path) -> Lane:
         await start_to_die(road, **lane.death(FIRST_OF_THE_STEPS, "lost"))
         await wait_for_the_end(road)
         assert lane.writes()[-1] == FIRST_OF_THE_STEPS
-    shutil.copytree(lane.road, lane.merged, symlinks=True)
+    copy_road(lane.road, lane.merged)
     return lane
 
 

@@ -107,7 +107,7 @@ spec: {slack: {channelID: C1}}
         pytest.param(
             "",
             POLICY + "  autoMerge: {allow: [destroy]}\n  approvals: {count: 1}\n",
-            ["has no effect with autoMerge"],
+            ["is not asked for with autoMerge"],
             id="approvals where none is needed",
         ),
         pytest.param("", OPENING.format("github"), [], id="the provider that is meant"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -181,6 +182,21 @@ async def test_a_commit_that_was_amended_by_a_person_is_theirs(scene: Scene) -> 
     await scene.walk()
     assert scene.tip(BRANCH) == theirs
     assert scene.hub.shown().conclusion is Conclusion.FAILURE
+
+
+@pytest.mark.parametrize("committer", ["noreply@github.com", "noreply@127.0.0.1"])
+async def test_what_the_server_signed_for_us_is_ours_and_made_anew(scene: Scene, committer: str) -> None:
+    await scene.until_opened()
+    message = git(scene.repository, "log", "-1", "--format=%B", BRANCH)
+    git(scene.repository, "update-ref", f"refs/heads/{BRANCH}", scene.merge)
+    commit_files(scene.repository, BRANCH, {VALUES: "image:\n  tag: 6.6.6\n"}, message)
+    raw = git(scene.repository, "cat-file", "commit", BRANCH)
+    raw = re.sub(r"(?m)^committer .*>", f"committer GitHub <{committer}>", raw)
+    signed = git(scene.repository, "hash-object", "-t", "commit", "-w", "--stdin", stdin=raw + "\n")
+    git(scene.repository, "update-ref", f"refs/heads/{BRANCH}", signed)
+    await scene.walk()
+    assert scene.tip(BRANCH) != signed
+    assert "tag: 1.2.3" in scene.read(BRANCH)
 
 
 async def test_a_base_that_moved_elsewhere_changes_nothing(scene: Scene) -> None:

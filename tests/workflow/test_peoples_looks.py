@@ -15,9 +15,12 @@ from bot.adapters.vault import KeyFileVault
 from bot.app import load
 from bot.domain.files import CommitId
 from bot.domain.github import PullNumber, PullRequest, Repository
+from bot.domain.model import Metadata, Stage
+from bot.domain.tasks import TaskError
+from bot.ports import TerminalError
 from bot.workflow.bystanders import Bystanders
 from bot.workflow.configuration import Configuration
-from bot.workflow.peoples_pulls import PeoplesPulls
+from bot.workflow.peoples_pulls import PeoplesPulls, Site
 from bot.workflow.pull_reports import PullReports
 from bot.workflow.reporting import Reporter
 from bot.workflow.snapshots import Gatherer
@@ -73,3 +76,15 @@ async def test_what_touches_no_stage_is_green_at_once(store: DatabaseStore, tmp_
 
 async def test_files_of_another_head_make_no_head_green(store: DatabaseStore, tmp_path: Path) -> None:
     assert await looked(store, Toggling(r.pull(), [OTHER]), tmp_path) == []
+
+
+async def test_a_task_that_is_wrong_is_told_by_its_name() -> None:
+    class Wrong:
+        def draft(self, stage: Stage, freight: object) -> None:
+            raise TaskError("there is no PromotionTask promote")
+
+    nothing = cast(Any, None)
+    people = PeoplesPulls(cast(Any, Wrong()), nothing, nothing, nothing, nothing)
+    site = Site(Stage(Metadata(name="dev", namespace="acme"), ()), nothing, nothing, ())
+    with pytest.raises(TerminalError, match="the task of dev is wrong: there is no PromotionTask promote"):
+        people.draft(site)

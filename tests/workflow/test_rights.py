@@ -70,24 +70,30 @@ def rights(known: Known) -> Rights:
 async def test_the_right_is_asked_once_for_each_repository() -> None:
     known = Known({APPS: Permission.MAINTAIN, DATA: Permission.MAINTAIN})
     stages = [stage("dev", APPS), stage("prod", APPS), stage("lake", DATA)]
-    await rights(known).check_all(FREEZE, "freeze", stages)
+    await rights(known).check(FREEZE, "freeze", stages[0], stages)
     assert known.asked == [APPS, DATA]
 
 
 async def test_whoever_lacks_it_for_one_stage_is_refused_by_its_name() -> None:
     known = Known({APPS: Permission.MAINTAIN, DATA: Permission.WRITE})
     with pytest.raises(Refusal, match=r"`/freeze` on lake needs perm:maintain in acme/data"):
-        await rights(known).check_all(FREEZE, "freeze", [stage("dev", APPS), stage("lake", DATA)])
+        await rights(known).check(FREEZE, "freeze", stage("dev", APPS), [stage("lake", DATA)])
 
 
 async def test_a_stricter_policy_of_one_stage_counts() -> None:
     strict = replace(ReviewPolicy(), commands={"freeze": "user:rafael"})
     known = Known({APPS: Permission.ADMIN}, {"prod": strict})
     with pytest.raises(Refusal, match=r"on prod needs user:rafael"):
-        await rights(known).check_all(FREEZE, "freeze", [stage("dev", APPS), stage("prod", APPS)])
+        await rights(known).check(FREEZE, "freeze", stage("dev", APPS), [stage("prod", APPS)])
 
 
 async def test_a_stage_that_promotes_nothing_keeps_nobody_from_it() -> None:
     known = Known({APPS: Permission.MAINTAIN})
-    await rights(known).check_all(FREEZE, "freeze", [stage("fork", None), stage("dev", APPS)])
+    await rights(known).check(FREEZE, "freeze", stage("dev", APPS), [stage("fork", None)])
     assert known.asked == [APPS]
+
+
+async def test_where_nothing_tells_of_the_stage_itself_nobody_may() -> None:
+    known = Known({APPS: Permission.ADMIN})
+    with pytest.raises(Refusal, match="nothing tells yet which repository fork belongs to"):
+        await rights(known).check(FREEZE, "freeze", stage("fork", None), [stage("dev", APPS)])

@@ -15,7 +15,7 @@ from bot.domain.semver import parse_constraint
 from bot.domain.tasks import is_reserved_alias
 from bot.domain.urls import normalize_chart_url, normalize_git_url, normalize_image_url
 from bot.domain.values import Json
-from bot.pipeline.access import bool_at, list_at, mapping_at, mappings_at, text_at
+from bot.pipeline.access import bool_at, int_at, list_at, mapping_at, mappings_at, text_at
 from bot.pipeline.field_patterns import is_valid_field
 from bot.pipeline.kinds.selectors import check_selector
 from bot.pipeline.kinds.tables import RECEIVER_VENDORS
@@ -289,11 +289,10 @@ def admit_review_policy(spec: dict[str, Json]) -> Iterator[Finding]:
     yield from check_selector(mapping_at(spec, "stageSelector"), (*SPEC, "stageSelector"))
     if text_at(spec, "review") == "None" and text_at(spec, "apply") == "BeforeMerge":
         yield Finding((*SPEC, "apply"), "BeforeMerge means nothing where review is None: there is no merge")
-    approvals = mapping_at(spec, "approvals")
-    if spec.get("autoMerge") and approvals.get("count"):
+    if spec.get("autoMerge") and int_at(mapping_at(spec, "approvals"), "count", 0) > 0:
         message = (
-            "has no effect with autoMerge, which merges without an approval; leave autoMerge out where a person is to "
-            "approve"
+            "is not asked for with autoMerge, which merges without an approval; leave autoMerge out where a person is "
+            "to approve"
         )
         yield Finding((*SPEC, "approvals", "count"), message, Severity.WARNING)
     yield from _masks(list_at(spec, "masks"))
